@@ -1,0 +1,3 @@
+"""Inference Advisor: plans for serving large language models."""
+
+__version__ = "0.1.0"

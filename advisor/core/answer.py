@@ -1,0 +1,241 @@
+"""Candidates as JSON: rows of the evaluation in the units and names of the contract."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from advisor.core.evaluation import Candidates, Evaluator, hourly_cost
+from advisor.core.layouts import Layout
+from advisor.core.precision import compute_arithmetic
+from advisor.core.steps import CAUSES, StepTimes
+from advisor.core.units import GIB, MS_PER_S
+from advisor.core.workload import STATISTICS, Length, PlanRequest
+
+if TYPE_CHECKING:
+    from advisor.core.plans import Verdicts
+
+_COST_DIGITS = Context(prec=6, rounding=ROUND_HALF_EVEN)
+"""Costs per token come from predicted rates: six digits, rounded once."""
+
+_SECONDS_PER_HOUR = 3600
+
+
+def rounded(value: float) -> float | None:
+    """A number with six significant digits; null where it is not defined."""
+    return None if math.isnan(value) else float(f"{value:.6g}")
+
+
+def money(amount: Decimal) -> str:
+    """An amount as a plain decimal string."""
+    return format(amount.normalize() if amount else Decimal(0), "f")
+
+
+class CandidateWriter:
+    """Writes candidates of one plan; what many of them need is computed once."""
+
+    def __init__(
+        self, request: PlanRequest, evaluator: Evaluator, candidates: Candidates, verdicts: Verdicts
+    ) -> None:
+        self.request, self.evaluator = request, evaluator
+        self.candidates, self.verdicts = candidates, verdicts
+        self._written: dict[int, dict[str, Any]] = {}
+
+    def one(self, row: int) -> dict[str, Any]:
+        """One candidate."""
+        if row not in self._written:
+            self._written[row] = self._write(row)
+        return self._written[row]
+
+    def _write(self, row: int) -> dict[str, Any]:
+        index = int(self.candidates.layout[row])
+        layout = self.evaluator.layouts[index]
+        split, served = layout.split, self.candidates.served
+        return {
+            "hardware": layout.hardware.name,
+            "replicas": int(self.candidates.replicas[row]),
+            "tensor_parallel": split.tensor_parallel,
+            "pipeline_parallel": split.pipeline_parallel,
+            "expert_parallel": split.expert_parallel,
+            "attention_data_parallel": split.attention_data_parallel,
+            "accelerators": int(self.candidates.accelerators[row]),
+            "precision": {
+                "weights": split.weights,
+                "kv_cache": split.kv_cache,
+                "compute": compute_arithmetic(split.weights, layout.hardware.dense_tflops),
+            },
+            "memory": self._memory(index),
+            "latency": {
+                f"{metric}_ms": {s: rounded(value.at(s)[row] * MS_PER_S) for s in STATISTICS}
+                for metric, value in served.latency.items()
+            },
+            "throughput": self._throughput(row),
+            "load": {
+                "verdict": str(served.verdict[row]),
+                "utilization": rounded(served.utilization[row]),
+                "mean_concurrency": rounded(served.concurrency[row]),
+                "concurrency_per_replica": rounded(served.in_service[row]),
+            },
+            "cost": self._cost(row, layout),
+            "serving": self._serving(index),
+            "bottleneck": self._bottleneck(row, index),
+            "slo": self._slo(row),
+        }
+
+    def _memory(self, index: int) -> dict[str, Any]:
+        memory, total = self.evaluator.memory, self.evaluator.layouts[index].hardware.memory_gib
+        weights, activation = memory.weights[index] / GIB, memory.activation[index] / GIB
+        kv_cache = memory.kv_cache[index] / GIB
+        return {
+            "weights_gib": rounded(weights),
+            "activation_gib": rounded(activation),
+            "reserve_gib": rounded(total - weights - activation - kv_cache),
+            "kv_cache_gib": rounded(kv_cache),
+            "kv_capacity_tokens": int(memory.capacity_tokens[index]),
+            "max_concurrency": int(memory.max_concurrency[index]),
+            "fit": "uncertain" if memory.uncertain[index] else "fits",
+        }
+
+    def _throughput(self, row: int) -> dict[str, Any]:
+        served, tokens = self.candidates.served, self.request.workload.output_tokens.mean
+        rate = float(served.requests_per_s[row])
+        accelerators = int(self.candidates.accelerators[row])
+        return {
+            "requests_per_s": rounded(rate),
+            "output_tokens_per_s": rounded(rate * tokens),
+            "output_tokens_per_s_per_accelerator": rounded(rate * tokens / accelerators),
+            "saturation_requests_per_s": rounded(served.saturation[row]),
+            "saturation_output_tokens_per_s": rounded(served.saturation[row] * tokens),
+        }
+
+    def _cost(self, row: int, layout: Layout) -> dict[str, Any]:
+        hourly = hourly_cost(layout, int(self.candidates.accelerators[row]))
+        empty = dict.fromkeys(
+            ("per_million_output_tokens", "per_million_total_tokens", "per_request")
+        )
+        if hourly is None or layout.hardware.price is None:
+            return {"per_hour": None, **empty, "currency": None}
+        answer = {"per_hour": money(hourly), **empty, "currency": layout.hardware.price.currency}
+        if self.candidates.served.verdict[row] == "unstable":
+            return answer
+        workload = self.request.workload
+        rate = self.candidates.served.requests_per_s[row]
+        if workload.request_rate_per_s is not None:  # bills run at the mean rate, not at the peak
+            rate = min(rate, workload.request_rate_per_s)
+        requests = Decimal(repr(float(rate * _SECONDS_PER_HOUR)))
+        output = workload.output_tokens.mean
+        per = {
+            "per_million_output_tokens": output / 1e6,
+            "per_million_total_tokens": (output + workload.input_tokens.mean) / 1e6,
+            "per_request": 1.0,
+        }
+        return answer | {
+            key: money(_COST_DIGITS.divide(hourly, requests * Decimal(repr(units))))
+            for key, units in per.items()
+        }
+
+    def _serving(self, index: int) -> dict[str, Any]:
+        settings = self.evaluator.settings[index]
+        return {
+            "engine": settings.engine,
+            "engine_version": settings.version,
+            "max_num_seqs": settings.max_num_seqs,
+            "max_num_batched_tokens": settings.max_num_batched_tokens,
+            "memory_utilization": rounded(settings.memory_utilization),
+        }
+
+    @cached_property
+    def _points(self) -> tuple[StepTimes, StepTimes]:
+        return self.evaluator.operating_point(self.candidates)
+
+    @cached_property
+    def _shares(self) -> dict[str, list[dict[str, float]]]:
+        answer = {}
+        for phase, times in zip(("decode", "prefill"), self._points, strict=True):
+            columns = {cause: share[:, 0] for cause, share in times.shares().items()}
+            answer[phase] = [
+                {cause: float(columns[cause][row]) for cause in CAUSES}
+                for row in range(len(self.candidates))
+            ]
+        return answer
+
+    def _bottleneck(self, row: int, index: int) -> dict[str, Any]:
+        answer: dict[str, Any] = {}
+        for phase in ("prefill", "decode"):
+            shares = self._shares[phase][row]
+            answer[phase] = {
+                "kind": max(shares, key=lambda cause: shares[cause]),
+                "shares": {cause: rounded(share) for cause, share in shares.items()},
+            }
+        return answer | {"memory_capacity_used": rounded(self._memory_used(row, index))}
+
+    def _memory_used(self, row: int, index: int) -> float:
+        """Share of an accelerator's memory that weights, overheads and live KV fill."""
+        memory, total = self.evaluator.memory, self.evaluator.layouts[index].hardware.memory_bytes
+        groups = self.evaluator.layouts[index].split.attention_data_parallel
+        live = float(self.candidates.served.in_service[row]) / groups * memory.per_sequence[index]
+        free = max(float(memory.kv_cache[index] - live), 0.0)
+        return (total - free) / total
+
+    def _slo(self, row: int) -> dict[str, Any]:
+        verdicts, served = self.verdicts, self.candidates.served
+        ratios = {key: float(ratio[row]) for key, ratio in verdicts.ratios.items()}
+        share = float(verdicts.attainment[row])
+        return {
+            "met": bool(verdicts.meets[row]),
+            "attainment": rounded(share),
+            "goodput_requests_per_s": rounded(share * served.requests_per_s[row]),
+            "binding": max(ratios, key=lambda key: ratios[key]) if ratios else None,
+        }
+
+
+def inputs(request: PlanRequest, evaluator: Evaluator) -> dict[str, Any]:
+    """The request with every default filled in."""
+    workload, limits, serving = request.workload, request.limits, request.serving
+    cost_limit = limits.max_cost_per_hour
+    return {
+        "model": request.model.name,
+        "hardware": [device.name for device in request.hardware],
+        "workload": {
+            "request_rate_per_s": workload.request_rate_per_s,
+            "concurrency": workload.concurrency,
+            "saturate": workload.saturate,
+            "input_tokens": _length(workload.input_tokens),
+            "output_tokens": _length(workload.output_tokens),
+            "arrival_cv": workload.arrival_cv,
+            "peak_to_mean": workload.peak_to_mean,
+            "prefix_cache_hit": workload.prefix_cache_hit,
+        },
+        "slo": dict(request.slo),
+        "objective": request.objective,
+        "precision": {"weights": list(request.weights), "kv_cache": list(request.kv_cache)},
+        "limits": {
+            "max_accelerators": limits.max_accelerators,
+            "max_cost_per_hour": None if cost_limit is None else money(cost_limit),
+            "tensor_parallel": _degrees(limits.tensor_parallel),
+            "pipeline_parallel": _degrees(limits.pipeline_parallel),
+            "expert_parallel": _degrees(limits.expert_parallel),
+            "attention_data_parallel": _degrees(limits.attention_data_parallel),
+            "replicas": _degrees(limits.replicas),
+            "spare_replicas": limits.spare_replicas,
+            "max_utilization": limits.max_utilization,
+        },
+        "serving": {
+            "engine": serving.engine,
+            "memory_utilization": serving.memory_utilization,
+            "max_num_seqs": serving.max_num_seqs,
+            "max_num_batched_tokens": serving.max_num_batched_tokens,
+            "router_efficiency": serving.router_efficiency,
+        },
+        "max_candidates": request.max_candidates,
+    }
+
+
+def _length(length: Length) -> Any:
+    return length.mean if length.p95 is None else {"mean": length.mean, "p95": length.p95}
+
+
+def _degrees(degrees: tuple[int, ...] | None) -> list[int] | None:
+    return None if degrees is None else list(degrees)

@@ -1,0 +1,1 @@
+"""Economics of LLM inference: exact sums over money, never binary floating point."""

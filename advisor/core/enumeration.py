@@ -1,0 +1,214 @@
+"""Which layouts to evaluate, and why the others cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from advisor.core.errors import FieldError, InvalidInput
+from advisor.core.hardware import HardwareProfile
+from advisor.core.layouts import Layout, Split
+from advisor.core.model import ModelProfile
+from advisor.core.parallelism import tensor_parallel_faults
+from advisor.core.precision import compute_arithmetic, preferred_arithmetic
+from advisor.core.workload import PlanRequest
+
+MAX_LAYOUTS = 20_000
+"""More than these in one request are refused: narrow the devices, degrees or precisions."""
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """A layout that cannot serve: a code to switch on, a sentence, and what would work."""
+
+    hardware: str
+    split: Split
+    code: str
+    detail: str
+    remedy: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The rejection in its API form."""
+        return {
+            "hardware": self.hardware,
+            "tensor_parallel": self.split.tensor_parallel,
+            "pipeline_parallel": self.split.pipeline_parallel,
+            "expert_parallel": self.split.expert_parallel,
+            "attention_data_parallel": self.split.attention_data_parallel,
+            "precision": {"weights": self.split.weights, "kv_cache": self.split.kv_cache},
+            "code": self.code,
+            "detail": self.detail,
+            "remedy": self.remedy,
+        }
+
+
+def weight_precisions(request: PlanRequest) -> tuple[str, ...]:
+    """Precisions to try: those asked for, else the checkpoint's own."""
+    return request.weights or (request.model.architecture.weights_precision,)
+
+
+def kv_precisions(request: PlanRequest) -> tuple[str, ...]:
+    """KV cache precisions to try: those asked for, else the checkpoint's own."""
+    return request.kv_cache or (request.model.architecture.kv_cache_precision,)
+
+
+def enumerate_layouts(request: PlanRequest) -> tuple[list[Layout], list[Rejection]]:
+    """Every layout asked for that the model and the device allow, and a rejection for each other.
+
+    InvalidInput when the request spans more than MAX_LAYOUTS.
+    """
+    asked = [
+        Layout(device, split) for device in request.hardware for split in _splits(request, device)
+    ]
+    if len(asked) > MAX_LAYOUTS:
+        raise InvalidInput(
+            FieldError(
+                "/limits", "The request spans too many layouts.",
+                given=len(asked), allowed=[1, MAX_LAYOUTS],
+            )
+        )  # fmt: skip
+    valid: list[Layout] = []
+    rejected: list[Rejection] = []
+    for layout in asked:
+        reason = _rejection(request, layout)
+        if reason is None:
+            valid.append(layout)
+        else:
+            rejected.append(reason)
+    return valid, rejected
+
+
+def default_tensor_parallel(device: HardwareProfile) -> tuple[int, ...]:
+    """Powers of two within the device's fast link."""
+    return tuple(2**i for i in range(device.largest_domain.bit_length()))
+
+
+def _splits(request: PlanRequest, device: HardwareProfile) -> Iterator[Split]:
+    limits, moe = request.limits, request.model.architecture.moe
+    degrees = limits.tensor_parallel or default_tensor_parallel(device)
+    formats = product(weight_precisions(request), kv_precisions(request))
+    for (weights, kv_cache), tp, pp in product(formats, degrees, limits.pipeline_parallel):
+        experts = limits.expert_parallel or ((1, tp) if moe else (1,))
+        for ep, dp in product(dict.fromkeys(experts), limits.attention_data_parallel):
+            yield Split(tp, pp, ep, dp, weights, kv_cache)
+
+
+def _rejection(request: PlanRequest, layout: Layout) -> Rejection | None:
+    device, split, model = layout.hardware, layout.split, request.model
+    for check in (_arithmetic, _degrees, _shapes, _links):
+        found = check(model, layout)
+        if found:
+            return Rejection(device.name, split, *found)
+    most = request.limits.max_accelerators
+    needed = split.accelerators * (1 + request.limits.spare_replicas)
+    if needed > most:
+        detail = f"One replica with its spares takes {needed} accelerators; the limit is {most}."
+        return Rejection(
+            device.name,
+            split,
+            "over_max_accelerators",
+            detail,
+            f"Raise max_accelerators to {needed}.",
+        )
+    return None
+
+
+Reason = tuple[str, str, str | None]
+
+
+def _arithmetic(model: ModelProfile, layout: Layout) -> Reason | None:
+    device, weights = layout.hardware, layout.split.weights
+    for storage in (weights, "bf16"):
+        if compute_arithmetic(storage, device.dense_tflops) is None:
+            known = ", ".join(device.dense_tflops)
+            detail = f"{device.name} has no arithmetic for {storage} weights (it has {known})."
+            return "no_arithmetic", detail, "Give its 16- or 32-bit rate in dense_tflops."
+    return None
+
+
+def _degrees(model: ModelProfile, layout: Layout) -> Reason | None:
+    split, moe = layout.split, model.architecture.moe
+    tp = split.tensor_parallel
+    for name, degree in (
+        ("expert_parallel", split.expert_parallel),
+        ("attention_data_parallel", split.attention_data_parallel),
+    ):
+        if tp % degree:
+            detail = f"{name} {degree} does not divide tensor_parallel {tp}."
+            return f"{name}_not_divisible", detail, f"Choose a divisor of {tp}."
+    if split.expert_parallel > 1 and moe is None:
+        return "no_experts", f"{model.name} has no experts to spread.", "Use expert_parallel 1."
+    layers = len(model.architecture.layers)
+    if split.pipeline_parallel > layers:
+        detail = f"{layers} layers cannot fill {split.pipeline_parallel} pipeline stages."
+        return "pipeline_too_deep", detail, f"Use at most {layers} stages."
+    return None
+
+
+def _shapes(model: ModelProfile, layout: Layout) -> Reason | None:
+    split = layout.split
+    faults = _faults(model, split.tensor_parallel, split)
+    if not faults:
+        return None
+    what, size, degree = faults[0]
+    detail = f"{what} {size} does not divide over {degree} ranks."
+    return f"{what}_not_divisible", detail, _nearest_degree(model, split)
+
+
+def _faults(model: ModelProfile, tp: int, split: Split) -> list[tuple[str, int, int]]:
+    groups = split.attention_data_parallel
+    return tensor_parallel_faults(model.architecture, tp, split.expert_parallel, tp // groups)
+
+
+def _nearest_degree(model: ModelProfile, split: Split) -> str:
+    step = max(split.expert_parallel, split.attention_data_parallel)
+    works = [
+        n for n in range(step, 129, step)
+        if n % split.expert_parallel == 0
+        and n % split.attention_data_parallel == 0
+        and not _faults(model, n, split)
+    ]  # fmt: skip
+    if not works:
+        return "No tensor_parallel up to 128 divides with these other degrees."
+    asked = split.tensor_parallel
+    nearest = min(works, key=lambda n: (abs(n - asked), n))
+    listed = ", ".join(map(str, works))
+    return f"tensor_parallel {nearest} is the nearest that divides (possible: {listed})."
+
+
+def _links(model: ModelProfile, layout: Layout) -> Reason | None:
+    device, split = layout.hardware, layout.split
+    needed, domain = split.accelerators, device.largest_domain
+    if needed <= domain or device.network_gb_s_per_direction is not None:
+        return None
+    if domain == 1 and device.interconnect is None:
+        detail = (
+            f"{device.name} has no interconnect in its profile, so {needed} cannot work together."
+        )
+    else:
+        detail = (
+            f"{needed} accelerators leave the link that joins {domain} {device.name}, and its profile "
+            "names no network."
+        )
+    return (
+        "no_network",
+        detail,
+        f"Use at most {domain}, or give network.bandwidth_gb_s_per_direction.",
+    )
+
+
+def precision_warnings(request: PlanRequest, layouts: Sequence[Layout]) -> list[dict[str, str]]:
+    """Where weights are computed in another arithmetic than they are named for."""
+    warnings: dict[tuple[str, str], dict[str, str]] = {}
+    for layout in layouts:
+        device, weights = layout.hardware, layout.split.weights
+        wanted = preferred_arithmetic(weights)
+        used = compute_arithmetic(weights, device.dense_tflops)
+        if used != wanted and (device.name, weights) not in warnings:
+            warnings[device.name, weights] = {
+                "code": "computed_in_other_arithmetic",
+                "detail": f"{device.name} has no {wanted}: {weights} weights are multiplied in {used}.",
+            }
+    return list(warnings.values())

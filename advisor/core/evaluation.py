@@ -1,0 +1,284 @@
+"""Evaluating plans: layouts to curves, replicas to latencies, and both to a table of candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.core.batching import ServiceCurves, operating_point, service_curves
+from advisor.core.coefficients import EngineSettings, coefficient, engine_settings
+from advisor.core.layouts import Layout
+from advisor.core.load import Replicas, Served, serve
+from advisor.core.memory import MemoryFit, memory_fit
+from advisor.core.model import ModelProfile
+from advisor.core.search import ladder, last_worthwhile, smallest_holding, spread
+from advisor.core.steps import StepModel, StepTimes
+from advisor.core.units import MS_PER_S
+from advisor.core.workload import PlanRequest
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+_BETWEEN = 3
+_FEW_COLUMNS = 128
+_CHUNK_CELLS = 500_000
+"""Rows are evaluated in blocks of at most this many table cells, to bound memory."""
+
+PLATEAU = 1.01
+"""Another replica is worth adding while it shortens p95 E2E by 1 % or more."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Evaluated plans, one row each: a layout and how many replicas of it stand (spares included)."""
+
+    layout: Index
+    replicas: Index
+    accelerators: Index
+    served: Served
+
+    def __len__(self) -> int:
+        return len(self.layout)
+
+    def take(self, rows: Index) -> Candidates:
+        """Some of the rows, in this order."""
+        return Candidates(
+            self.layout[rows], self.replicas[rows], self.accelerators[rows], self.served.take(rows)
+        )
+
+
+class Evaluator:
+    """All layouts of a request that fit, ready to be evaluated at any number of replicas."""
+
+    def __init__(self, request: PlanRequest, layouts: Sequence[Layout]) -> None:
+        self.request = request
+        self.layouts = tuple(layouts)
+        self.settings = tuple(layout_settings(request, layout) for layout in layouts)
+        self.memory = memory_fit(request.model, self.layouts, self.settings, request.workload)
+        self.slots = self._slots()
+        self.front_end = np.array([_front_end(request, layout) for layout in layouts])
+        self.batched_tokens = np.array([[_token_budget(la, se)] for la, se in self._pairs()])
+        self.steps = StepModel(request.model, self.layouts, request.serving.engine)
+        self.curves: ServiceCurves = service_curves(
+            self.steps, request.workload, self.batched_tokens, int(self.slots.max(initial=1))
+        )
+        self.saturation = self.curves.rate[np.arange(len(layouts)), self.slots - 1]
+        self.accelerators = np.array([la.split.accelerators for la in layouts], dtype=np.int64)
+        self.tensor_parallel = np.array([la.split.tensor_parallel for la in layouts])
+
+    def _pairs(self) -> zip[tuple[Layout, EngineSettings]]:
+        return zip(self.layouts, self.settings, strict=True)
+
+    def _slots(self) -> Index:
+        """Largest number of sequences a replica runs at once: the engine's limit, or memory's."""
+        engine = [se.max_num_seqs * la.split.attention_data_parallel for la, se in self._pairs()]
+        held = np.floor(self.memory.max_concurrency)
+        return np.maximum(np.minimum(engine, held), 1).astype(np.int64)
+
+    def serve(self, layout: Index, serving: Index) -> Served:
+        """Evaluate layouts with `serving` replicas each (spares not counted).
+
+        Rows are evaluated in blocks that need about as many columns of the curves.
+        """
+        columns = self._columns_needed(layout, serving)
+        parts, order = [], []
+        for block in _blocks(columns):
+            width = int(columns[block].max(initial=1))
+            rows = self._rows(layout[block], serving[block]).within(width)
+            parts.append(serve(self.curves.first(width), rows, self.request.workload))
+            order.append(block)
+        if len(parts) == 1:
+            return parts[0].take(np.argsort(order[0]))
+        return Served.joined(parts).take(np.argsort(np.concatenate(order)))
+
+    def _columns_needed(self, layout: Index, serving: Index) -> Index:
+        workload, slots = self.request.workload, self.slots[layout]
+        if workload.mode == "saturated":
+            return slots
+        if workload.concurrency is not None:
+            return np.minimum(slots, workload.concurrency // serving + 2)
+        assert workload.request_rate_per_s is not None
+        offered = workload.request_rate_per_s * workload.peak_to_mean
+        offered = offered / self.request.serving.router_efficiency / serving
+        saturation = self.saturation[layout]
+        arrivals = np.where(offered < saturation, offered, saturation / 2)
+        return self.curves.columns_needed(layout, slots, arrivals)
+
+    def _rows(self, layout: Index, serving: Index) -> Replicas:
+        return Replicas(
+            layout,
+            self.slots[layout],
+            self.saturation[layout],
+            serving,
+            self.front_end[layout],
+            self.request.serving.router_efficiency,
+        )
+
+    def largest_counts(self) -> Index:
+        """Most replicas of each layout that the limits leave for serving."""
+        limits = self.request.limits
+        most = limits.max_accelerators // self.accelerators
+        if limits.max_cost_per_hour is not None:
+            for i, layout in enumerate(self.layouts):
+                if layout.hardware.price is not None:
+                    one = layout.hardware.price.amount_per_hour * int(self.accelerators[i])
+                    afford = int(limits.max_cost_per_hour / one) if one else int(most[i])
+                    most[i] = min(most[i], afford)
+        return np.asarray(most - limits.spare_replicas)
+
+    def smallest_counts(self) -> Index:
+        """Fewest replicas of each layout that carry the load within the utilization limit."""
+        workload, limits = self.request.workload, self.request.limits
+        count = len(self.layouts)
+        if workload.request_rate_per_s is None:
+            return np.ones(count, dtype=np.int64)
+        offered = workload.request_rate_per_s * workload.peak_to_mean
+        one = self.saturation * self.request.serving.router_efficiency
+        return np.maximum(np.ceil(offered / (limits.max_utilization * one)), 1).astype(np.int64)
+
+    def candidates(self) -> Candidates:
+        """The plans worth showing: every count asked for, or for each layout the fewest replicas
+        that hold, the fewest that meet the SLOs, the last that still pays, and some between."""
+        spare, fixed = self.request.limits.spare_replicas, self.request.limits.replicas
+        if fixed:
+            counts = [[n - spare for n in fixed if n > spare] for _ in self.layouts]
+            return self._evaluated(counts)
+        low, high = self.smallest_counts(), self.largest_counts()
+        if self.request.workload.mode == "saturated":
+            return self._evaluated([[1] if most >= 1 else [] for most in high])
+        if self.request.workload.concurrency is not None:
+            high = np.minimum(high, self.request.workload.concurrency)
+        return self._searched(
+            [ladder(a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+        )
+
+    def _evaluated(self, counts: Sequence[Sequence[int]]) -> Candidates:
+        """Every layout at each of its counts of serving replicas."""
+        layout = np.repeat(np.arange(len(counts)), [len(each) for each in counts])
+        serving = np.array([n for each in counts for n in each], dtype=np.int64)
+        replicas = serving + self.request.limits.spare_replicas
+        return Candidates(
+            layout, replicas, replicas * self.accelerators[layout], self.serve(layout, serving)
+        )
+
+    def _searched(self, counts: list[list[int]]) -> Candidates:
+        table = self._evaluated(counts)
+        meets = meets_slos(table.served, self.request.slo)
+        slowest = table.served.latency["e2e"].at("p95")
+        starts = np.cumsum([0, *(len(each) for each in counts)])
+        shown: list[list[int]] = []
+        for i, each in enumerate(counts):
+            rows = slice(starts[i], starts[i + 1])
+            shown.append(self._shown(i, each, meets[rows], slowest[rows]) if each else [])
+        if all(set(a) <= set(b) for a, b in zip(shown, counts, strict=True)):
+            rows = [starts[i] + counts[i].index(n) for i, each in enumerate(shown) for n in each]
+            return table.take(np.array(rows, dtype=np.int64))
+        return self._evaluated(shown)
+
+    def _shown(
+        self, layout: int, counts: list[int], meets: NDArray[np.bool_], slowest: Array
+    ) -> list[int]:
+        last = last_worthwhile(counts, slowest, PLATEAU)
+        enough = []
+        if meets.any():
+            first = int(np.argmax(meets))
+            last = max(last, first)
+            below = counts[first - 1] + 1 if first else counts[0]
+            enough = [smallest_holding(lambda n: self._meets(layout, n), below, counts[first])]
+        return sorted({counts[i] for i in spread(0, last, _BETWEEN)} | set(enough))
+
+    def _meets(self, layout: int, counts: list[int]) -> NDArray[np.bool_]:
+        rows = np.full(len(counts), layout)
+        return meets_slos(self.serve(rows, np.array(counts)), self.request.slo)
+
+    def operating_point(self, candidates: Candidates) -> tuple[StepTimes, StepTimes]:
+        """Decode and prefill step of each candidate at its mean batch, causes apart, (rows, 1)."""
+        picked = [self.layouts[i] for i in candidates.layout]
+        steps = StepModel(self.request.model, picked, self.request.serving.engine)
+        tokens = self.batched_tokens[candidates.layout]
+        return operating_point(
+            steps, self.request.workload, tokens, candidates.served.in_service[:, None]
+        )
+
+
+def _blocks(columns: Index) -> list[Index]:
+    """Rows in blocks: those that need few columns, and the others by how many they need."""
+    order = np.argsort(columns, kind="stable")
+    few = int(np.searchsorted(columns[order], _FEW_COLUMNS, side="right"))
+    blocks = [order[:few]] if few else []
+    rest = order[few:]
+    size = max(1, _CHUNK_CELLS // int(columns.max(initial=1)))
+    blocks += [rest[i : i + size] for i in range(0, len(rest), size)]
+    return blocks or [order]
+
+
+def layout_settings(request: PlanRequest, layout: Layout) -> EngineSettings:
+    """The engine's settings on a layout, the request's own ones first."""
+    serving = request.serving
+    return engine_settings(
+        serving.engine,
+        layout.hardware,
+        layout.split.accelerators,
+        serving.memory_utilization,
+        serving.max_num_seqs,
+        serving.max_num_batched_tokens,
+    )
+
+
+def meets_slos(served: Served, slo: object) -> NDArray[np.bool_]:
+    """Which rows meet every SLO; an undefined latency meets none."""
+    met = np.ones(len(served.utilization), dtype=bool)
+    for ratio in slo_ratios(served, slo).values():
+        met &= ratio <= 1
+    return met
+
+
+def slo_ratios(served: Served, slo: object) -> dict[str, Array]:
+    """Predicted value over limit for each SLO, (rows,); NaN counts as missed (inf)."""
+    ratios = {}
+    for key, limit_ms in dict(slo).items():  # type: ignore[call-overload]
+        metric, statistic, _ = key.split("_")
+        value = served.latency[metric].at(statistic) * MS_PER_S
+        ratios[key] = np.where(np.isnan(value), np.inf, value / limit_ms)
+    return ratios
+
+
+def attainment(served: Served, slo: object) -> Array:
+    """Share of requests within the limits of every latency that has a percentile SLO, (rows,).
+
+    Latencies are taken as independent; they rise together, so the joint share is no smaller.
+    """
+    shares: dict[str, Array] = {}
+    for key, limit_ms in dict(slo).items():  # type: ignore[call-overload]
+        metric, statistic, _ = key.split("_")
+        if statistic != "mean":
+            share = served.latency[metric].share_within(limit_ms / MS_PER_S)
+            shares[metric] = np.minimum(shares.get(metric, share), share)
+    joint = np.ones(len(served.utilization))
+    for share in shares.values():
+        joint = joint * share
+    return joint
+
+
+def hourly_cost(layout: Layout, accelerators: int) -> Decimal | None:
+    """What the accelerators cost an hour, or None without a price."""
+    price = layout.hardware.price
+    return None if price is None else price.amount_per_hour * accelerators
+
+
+def _front_end(request: PlanRequest, layout: Layout) -> float:
+    name = "moe_front_end_ms" if request.model.architecture.moe else "front_end_ms"
+    return coefficient(name, layout.hardware, request.serving.engine) / MS_PER_S
+
+
+def _token_budget(layout: Layout, settings: EngineSettings) -> float:
+    """Tokens that one pass over a replica may compute: each microbatch and each attention group
+    has the engine's budget."""
+    split = layout.split
+    return float(
+        settings.max_num_batched_tokens * split.pipeline_parallel * split.attention_data_parallel
+    )

@@ -1,0 +1,202 @@
+"""The plan in words: what was chosen and why, what binds, what was assumed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from advisor.core.coefficients import table
+from advisor.core.evaluation import hourly_cost
+from advisor.core.units import MS_PER_S
+
+if TYPE_CHECKING:
+    from advisor.core.plans import Plan
+
+BOUND_NAMES = {
+    "compute": "compute-bound",
+    "memory_bandwidth": "bandwidth-bound",
+    "interconnect": "interconnect-bound",
+    "overhead": "overhead-bound",
+}
+"""What a phase is called whose time goes to each cause."""
+
+_OBJECTIVES = {
+    "latency": "least p95 end-to-end latency within the limits, while another replica gains 1 % or more",
+    "cost": "cheapest plan that meets every SLO",
+    "throughput": "most output tokens per second and accelerator at saturation, within the SLOs",
+    "balanced": "knee of the Pareto front of p95 end-to-end latency against hourly cost",
+}
+
+
+def explain(plan: Plan) -> list[str]:
+    """Sentences on the choice, for a person to read; every figure is in the answer too."""
+    subject = plan.recommended
+    if subject is None:
+        return [refusal(plan) or ""]
+    return [
+        f"Objective {plan.request.objective}: {_OBJECTIVES[plan.request.objective]}.",
+        f"Recommended: {describe(plan, subject)}.",
+        *_latencies(plan, subject),
+        _bottleneck(plan, subject),
+        *_slots(plan, subject),
+        *_binding(plan, subject),
+    ]
+
+
+def describe(plan: Plan, row: int) -> str:
+    """One candidate in words."""
+    layout = plan.evaluator.layouts[plan.candidates.layout[row]]
+    split, replicas = layout.split, int(plan.candidates.replicas[row])
+    accelerators = int(plan.candidates.accelerators[row])
+    stages = f" x PP{split.pipeline_parallel}" if split.pipeline_parallel > 1 else ""
+    experts = f", EP{split.expert_parallel}" if split.expert_parallel > 1 else ""
+    cost = hourly_cost(layout, accelerators)
+    price = "no price known" if cost is None else f"{cost:f} {layout.hardware.price.currency}/h"  # type: ignore[union-attr]
+    return (
+        f"{replicas} replica{'s' if replicas > 1 else ''} x TP{split.tensor_parallel}{stages}{experts} on "
+        f"{accelerators} x {layout.hardware.name}, {split.weights} weights, {split.kv_cache} KV cache, "
+        f"{price}"
+    )
+
+
+def refusal(plan: Plan) -> str | None:
+    """Why nothing is recommended, and by how much the nearest plan misses; None when one is."""
+    if plan.recommended is not None:
+        return None
+    if plan.nearest is None:
+        codes = sorted({one.code for one in plan.rejected})
+        return f"No layout can serve this: {', '.join(codes)}. Each is listed in rejected with its remedy."
+    return f"No plan meets every limit. Nearest: {describe(plan, plan.nearest)}; {_misses(plan, plan.nearest)}."
+
+
+def _misses(plan: Plan, row: int) -> str:
+    served, limits = plan.candidates.served, plan.request.limits
+    utilization = float(served.utilization[row])
+    if plan.request.workload.mode == "open" and utilization > limits.max_utilization:
+        replicas = int(np.ceil(utilization / limits.max_utilization * _serving(plan, row)))
+        spare = limits.spare_replicas
+        return (
+            f"it would run at {utilization:.1%} of its saturation, the limit is "
+            f"{limits.max_utilization:.0%}: {replicas + spare} replicas would hold"
+        )
+    ratios = {key: float(ratio[row]) for key, ratio in plan.verdicts.ratios.items()}
+    key = max(ratios, key=lambda k: ratios[k], default=None)
+    if key is not None and ratios[key] > 1:
+        return f"{key} is {ratios[key]:.2f} times its limit of {plan.request.slo[key]:g} ms"
+    if (
+        not plan.verdicts.eligible[row]
+        and int(plan.candidates.accelerators[row]) > limits.max_accelerators
+    ):
+        return f"it takes more than {limits.max_accelerators} accelerators"
+    return "it costs more than max_cost_per_hour, or has no price to hold against it"
+
+
+def _serving(plan: Plan, row: int) -> int:
+    return int(plan.candidates.replicas[row]) - plan.request.limits.spare_replicas
+
+
+def _latencies(plan: Plan, row: int) -> list[str]:
+    latency = plan.candidates.served.latency
+    parts = []
+    for metric in ("ttft", "tpot", "itl", "e2e"):
+        value = latency[metric].at("p95")[row] * MS_PER_S
+        if not np.isnan(value):
+            parts.append(f"{metric.upper()} {value:.4g} ms")
+    return [f"At p95: {', '.join(parts)}."] if parts else []
+
+
+def _bottleneck(plan: Plan, row: int) -> str:
+    one = plan.candidates.take(np.array([row]))
+    decode, prefill = plan.evaluator.operating_point(one)
+    words = []
+    for phase, times in (("Decode", decode), ("prefill", prefill)):
+        shares = {cause: float(share[0, 0]) for cause, share in times.shares().items()}
+        cause = max(shares, key=lambda c: shares[c])
+        words.append(f"{phase} is {BOUND_NAMES[cause]} ({shares[cause]:.0%} of the step)")
+    return f"{' and '.join(words)}."
+
+
+def _slots(plan: Plan, row: int) -> list[str]:
+    index = int(plan.candidates.layout[row])
+    settings, memory = plan.evaluator.settings[index], plan.evaluator.memory
+    groups = plan.evaluator.layouts[index].split.attention_data_parallel
+    slots = int(plan.evaluator.slots[index])
+    if memory.max_concurrency[index] < settings.max_num_seqs * groups:
+        return [
+            f"Concurrency is capacity-bound: the KV cache holds {slots} requests of this length a "
+            f"replica, fewer than the engine's limit of {settings.max_num_seqs * groups}."
+        ]
+    return [f"Concurrency is limited by max_num_seqs: {slots} a replica."]
+
+
+def _binding(plan: Plan, row: int) -> list[str]:
+    ratios = {key: float(ratio[row]) for key, ratio in plan.verdicts.ratios.items()}
+    if not ratios:
+        return ["No SLO was given."]
+    key = max(ratios, key=lambda k: ratios[k])
+    return [
+        f"The tightest SLO is {key}: {ratios[key]:.0%} of its limit of {plan.request.slo[key]:g} ms."
+    ]
+
+
+def assumptions(plan: Plan) -> list[str]:
+    """What the figures rest on."""
+    request, engine = plan.request, plan.request.serving.engine
+    workload = request.workload
+    stated = [
+        f"Engine {engine} {table('engines.toml')[engine]['version']}: continuous batching with chunked prefill.",
+        "Step times are a roofline with efficiencies fitted on public benchmarks, by engine, arithmetic "
+        "and accelerator generation; no benchmark of this very plan was used.",
+    ]
+    if workload.mode == "open":
+        stated.append("Requests go to replicas at random; percentiles assume independent arrivals.")
+    if workload.peak_to_mean != 1:
+        stated.append(
+            "Latency and utilization are at the peak rate, cost per token at the mean rate."
+        )
+    if workload.prefix_cache_hit:
+        stated.append("The cached part of the input is one prefix that all requests share.")
+    if request.model.architecture.moe:
+        stated.append(
+            "Tokens choose experts uniformly: the most experts are read that any routing reads."
+        )
+    return stated
+
+
+def warnings(plan: Plan) -> list[dict[str, str]]:
+    """What should make a reader careful."""
+    found = []
+    for device in request_hardware(plan):
+        if device.price is None:
+            found.append(_warning("no_price", f"{device.name} has no price: its costs are null."))
+        elif device.price.as_of is None:
+            found.append(_warning("undated_price", f"The price of {device.name} has no date."))
+    subject = plan.recommended if plan.recommended is not None else plan.nearest
+    if subject is not None and plan.evaluator.memory.uncertain[plan.candidates.layout[subject]]:
+        found.append(
+            _warning(
+                "uncertain_fit",
+                "The plan fits by less than the error of the memory estimate (10 %).",
+            )
+        )
+    if plan.request.workload.mode == "saturated":
+        found.append(
+            _warning("ttft_undefined", "At saturation the queue has no end: TTFT and E2E are null.")
+        )
+    if "unstable" in plan.candidates.served.verdict:
+        found.append(
+            _warning(
+                "unstable_candidates", "Unstable plans have no finite latency: theirs is null."
+            )
+        )
+    return found
+
+
+def request_hardware(plan: Plan):  # type: ignore[no-untyped-def]
+    """Devices of the request, each once."""
+    return list({device.name: device for device in plan.request.hardware}.values())
+
+
+def _warning(code: str, detail: str) -> dict[str, str]:
+    return {"code": code, "detail": detail}

@@ -1,0 +1,233 @@
+"""Layouts: one model split one way over one kind of accelerator, and what that puts on a rank."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from advisor.core.architecture import (
+    VOCABULARY_PADDING,
+    Architecture,
+    LatentAttention,
+    Layer,
+    Matrix,
+)
+from advisor.core.hardware import HardwareProfile
+from advisor.core.model import ModelProfile
+from advisor.core.precision import KV_BYTES, WEIGHT_BYTES, preferred_arithmetic
+from advisor.core.quantization import QUANTIZABLE
+
+UNBOUNDED = 1e15
+"""Window of full attention [tokens]: larger than any context."""
+
+ACTIVATION_BYTES = 2
+"""Activations travel in 16 bits, also with FP8 weights."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """How one replica uses its TP x PP accelerators, and in which formats.
+
+    Experts are dealt out over `expert_parallel` of the TP ranks and split in width over the rest;
+    attention runs in `attention_data_parallel` groups of TP / D ranks, each with its own sequences.
+    """
+
+    tensor_parallel: int = 1
+    pipeline_parallel: int = 1
+    expert_parallel: int = 1
+    attention_data_parallel: int = 1
+    weights: str = "bf16"
+    kv_cache: str = "bf16"
+
+    @property
+    def accelerators(self) -> int:
+        """Accelerators of one replica."""
+        return self.tensor_parallel * self.pipeline_parallel
+
+    @property
+    def attention_ranks(self) -> int:
+        """Ranks over which heads, dense MLPs and the LM head are split."""
+        return self.tensor_parallel // self.attention_data_parallel
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A split on a kind of accelerator."""
+
+    hardware: HardwareProfile
+    split: Split
+
+    @property
+    def spans_nodes(self) -> bool:
+        """Whether tensor parallelism leaves the fast link and uses the network."""
+        return self.split.tensor_parallel > self.hardware.largest_domain
+
+
+@dataclass(frozen=True)
+class AttentionLoad:
+    """All layers of one attention kind in a stage, on one rank.
+
+    `window` is UNBOUNDED for full attention; `kv_bytes` per cached token; FLOP per decoded token and
+    context token, and per query-key pair of prefill.
+    """
+
+    window: float
+    latent: bool
+    kv_bytes: float
+    decode_flop: float
+    prefill_flop: float
+
+
+@dataclass(frozen=True)
+class StageLoad:
+    """What one pipeline stage puts on each of its ranks.
+
+    Weight groups: `quantized` and `plain` linear layers, the LM `head`, and `expert` (one expert
+    over all its layers). `*_bytes` are read in a step, `*_flop` are per token. `weight_bytes` is
+    everything stored.
+    """
+
+    weight_bytes: float
+    quantized_bytes: float
+    quantized_flop: float
+    plain_bytes: float
+    plain_flop: float
+    head_bytes: float
+    head_flop: float
+    expert_bytes: float
+    experts_flop: float
+    experts_quantized: bool
+    attention: tuple[AttentionLoad, ...]
+    layers: int
+    moe_layers: int
+    widest_activation: float
+
+
+@lru_cache(maxsize=4096)
+def stage_loads(model: ModelProfile, split: Split) -> tuple[StageLoad, ...]:
+    """The load of every pipeline stage, first to last."""
+    shape = model.architecture
+    stages = split_layers(len(shape.layers), split.pipeline_parallel)
+    bounds = np.cumsum([0, *stages])
+    last = split.pipeline_parallel - 1
+    return tuple(
+        _stage(shape, split, shape.layers[bounds[i] : bounds[i + 1]], i == 0, i == last)
+        for i in range(split.pipeline_parallel)
+    )
+
+
+def split_layers(layers: int, stages: int) -> list[int]:
+    """Layers of each pipeline stage; what does not divide goes to the stages before the last,
+    which holds the LM head (vLLM's rule)."""
+    base, rest = divmod(layers, stages)
+    counts = [base] * stages
+    for i in range(rest):
+        counts[stages - 2 - i] += 1
+    return counts
+
+
+def quantized_parts(shape: Architecture, weights: str) -> tuple[str, ...]:
+    """Parts stored as `weights`: the checkpoint's own choice when it is its own format."""
+    if weights == shape.weights_precision and shape.quantized_parts:
+        return shape.quantized_parts
+    return QUANTIZABLE
+
+
+def _stage(
+    shape: Architecture, split: Split, layers: tuple[Layer, ...], first: bool, last: bool
+) -> StageLoad:
+    quantized = quantized_parts(shape, split.weights)
+    storage, plain = WEIGHT_BYTES[split.weights], WEIGHT_BYTES[_plain(shape, split.weights)]
+    groups = {key: np.zeros(2) for key in ("quantized", "plain", "expert")}
+    stored = 0.0
+    for layer, count in Counter(layers).items():
+        for matrix in layer.matrices(shape.hidden_size):
+            is_quantized = matrix.part in quantized
+            size = storage if is_quantized else plain
+            ways, copies = _ways(matrix, split)
+            one = matrix.matmul_parameters / ways
+            stored += count * size * copies * one
+            stored += count * plain * copies * matrix.vector / ways
+            if matrix.part == "experts":
+                groups["expert"] += count * np.array([size * one, 2 * matrix.used * one])
+            else:
+                group = "quantized" if is_quantized else "plain"
+                groups[group] += count * np.array([size * one, 2 * one])
+    head = _vocabulary(shape, split, plain)
+    if first:
+        stored += head[0]
+    if last and not (shape.tied_embeddings and first):
+        stored += head[0]
+    experts_flop = groups["expert"][1] / split.expert_parallel
+    moe_layers = sum(layer.mlp.kind == "moe" for layer in layers)
+    return StageLoad(
+        weight_bytes=stored,
+        quantized_bytes=groups["quantized"][0],
+        quantized_flop=groups["quantized"][1],
+        plain_bytes=groups["plain"][0],
+        plain_flop=groups["plain"][1],
+        head_bytes=head[0] if last else 0.0,
+        head_flop=head[1] if last else 0.0,
+        expert_bytes=groups["expert"][0],
+        experts_flop=experts_flop,
+        experts_quantized="experts" in quantized,
+        attention=_attention(shape, layers, split),
+        layers=len(layers),
+        moe_layers=moe_layers,
+        widest_activation=_widest(layers, split),
+    )
+
+
+def _plain(shape: Architecture, weights: str) -> str:
+    """Format of the parts that are not quantized."""
+    if weights in ("fp32", "bf16", "fp16"):
+        return weights
+    return "bf16" if shape.plain_precision == "fp32" else shape.plain_precision
+
+
+def _ways(matrix: Matrix, split: Split) -> tuple[int, float]:
+    """Over how many ranks one copy is divided, and how many copies a rank holds."""
+    if matrix.part == "experts":
+        width = split.tensor_parallel // split.expert_parallel
+        return width, matrix.copies / split.expert_parallel
+    return matrix.ways(split.attention_ranks), matrix.copies
+
+
+def _vocabulary(shape: Architecture, split: Split, size: float) -> tuple[float, float]:
+    """Bytes and FLOP per token of this rank's share of the LM head, vocabulary padded."""
+    padded = shape.vocab_size
+    if split.attention_ranks > 1:
+        padded = -(-padded // VOCABULARY_PADDING) * VOCABULARY_PADDING
+    parameters = shape.hidden_size * padded / split.attention_ranks
+    return size * parameters, 2 * parameters
+
+
+def _attention(
+    shape: Architecture, layers: tuple[Layer, ...], split: Split
+) -> tuple[AttentionLoad, ...]:
+    """Every attention kind of the model, in the same order for each stage (0 layers if absent)."""
+    ranks = split.attention_ranks
+    held = Counter(layer.mixer for layer in layers)
+    return tuple(
+        AttentionLoad(
+            window=float(mixer.window or UNBOUNDED),
+            latent=isinstance(mixer, LatentAttention),
+            kv_bytes=held[mixer] * mixer.cache_elements(ranks) * KV_BYTES[split.kv_cache],
+            decode_flop=held[mixer] * mixer.decode_flop_per_context_token() / ranks,
+            prefill_flop=held[mixer] * mixer.prefill_flop_per_pair() / ranks,
+        )
+        for mixer in dict.fromkeys(layer.mixer for layer in shape.layer_counts)
+    )
+
+
+def _widest(layers: tuple[Layer, ...], split: Split) -> float:
+    """Widest MLP activation of a rank [elements a token]: gate, up and their product."""
+    return max(3.0 * layer.mlp.intermediate_size / split.attention_ranks for layer in layers)
+
+
+def unsupported_storage(split: Split, hardware: HardwareProfile) -> bool:
+    """Whether the device computes these weights in another arithmetic than their own."""
+    return preferred_arithmetic(split.weights) not in hardware.dense_tflops

@@ -1,0 +1,425 @@
+"""Latency, throughput and utilization of plans under a load: open, closed or saturated.
+
+Rows are plans (a layout and a number of replicas). Percentiles are tabulated at `LEVELS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.core.batching import ServiceCurves
+from advisor.core.queueing import (
+    Wait,
+    combined_wait_quantile,
+    prefill_wait,
+    quantile_index,
+    slot_wait,
+    stationary,
+)
+from advisor.core.workload import Length, Workload
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+LEVELS = np.array([0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999])
+"""Quantile levels that every latency is tabulated at."""
+
+LEVEL_OF = {"p50": 4, "p95": 7, "p99": 9}
+NEAR_SATURATION = 0.98
+
+_Z = np.array([NormalDist().inv_cdf(level) for level in LEVELS])
+
+_MEMORY_OF_STATE = float(np.sqrt(2 * np.exp(-1.0)))
+"""Spread of the state averaged over one request, as a share of its spread at an instant: the
+number in service forgets itself over about one service time, and the variance of the average of
+such a process over that time is 2 (e^-1 - 1 + 1) = 0.736 of it."""
+
+
+@dataclass(frozen=True)
+class Latency:
+    """One latency [s]: its mean (rows,) and its quantiles (rows, len(LEVELS)). NaN: not defined."""
+
+    mean: Array
+    quantiles: Array
+
+    def at(self, statistic: str) -> Array:
+        """`mean`, `p50`, `p95` or `p99`, shape (rows,)."""
+        return self.mean if statistic == "mean" else self.quantiles[:, LEVEL_OF[statistic]]
+
+    def share_within(self, limit: float) -> Array:
+        """Share of requests at or below `limit` [s], by interpolation between `LEVELS`; 0 where
+        the latency is not defined."""
+        below = (self.quantiles <= limit).sum(axis=1)
+        low = np.clip(below - 1, 0, len(LEVELS) - 2)
+        row = np.arange(len(below))
+        left, right = self.quantiles[row, low], self.quantiles[row, low + 1]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            part = np.clip((limit - left) / (right - left), 0.0, 1.0)
+        share = LEVELS[low] + np.nan_to_num(part) * (LEVELS[low + 1] - LEVELS[low])
+        share = np.where(below == len(LEVELS), 1.0, share)
+        return np.where(below == 0, 0.0, share)
+
+
+@dataclass(frozen=True)
+class Served:
+    """What plans do under the load; arrays of shape (rows,), rates for the whole plan.
+
+    `in_service` is the mean batch of one replica, `concurrency` the mean number of requests in the
+    plan from arrival to last token. `utilization` is the load as a share of saturation.
+    """
+
+    verdict: NDArray[np.str_]
+    utilization: Array
+    saturation: Array
+    requests_per_s: Array
+    concurrency: Array
+    in_service: Array
+    latency: Mapping[str, Latency]
+
+    def take(self, rows: Index) -> Served:
+        """Some of the rows, in this order."""
+        plain = {f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name != "latency"}
+        latency = {
+            name: Latency(one.mean[rows], one.quantiles[rows]) for name, one in self.latency.items()
+        }
+        return Served(**plain, latency=latency)
+
+    @staticmethod
+    def joined(parts: Sequence[Served]) -> Served:
+        """The rows of several evaluations, one after the other."""
+        names = [f.name for f in fields(Served) if f.name != "latency"]
+        latency = {
+            metric: Latency(
+                np.concatenate([part.latency[metric].mean for part in parts]),
+                np.concatenate([part.latency[metric].quantiles for part in parts]),
+            )
+            for metric in parts[0].latency
+        }
+        plain = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        return Served(**plain, latency=latency)
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """The rows to evaluate, arrays of shape (rows,): which layout's curves, how many sequences a
+    replica serves at once, what it then serves [requests/s], how many replicas serve, and the front
+    end's time a request [s]."""
+
+    layout: Index
+    slots: Index
+    saturation: Array
+    count: Index
+    front_end: Array
+    router_efficiency: float = 1.0
+
+    def within(self, columns: int) -> Replicas:
+        """The same rows on curves that stop at n = `columns`, which they need no more of."""
+        return replace(self, slots=np.minimum(self.slots, columns))
+
+
+def serve(curves: ServiceCurves, rows: Replicas, workload: Workload) -> Served:
+    """Evaluate every row under the workload's load."""
+    evaluate = {"open": _open, "closed": _closed, "saturated": _saturated}[workload.mode]
+    return evaluate(curves, rows, workload)
+
+
+def _open(curves: ServiceCurves, rows: Replicas, workload: Workload) -> Served:
+    assert workload.request_rate_per_s is not None
+    offered = workload.request_rate_per_s * workload.peak_to_mean
+    effective = rows.count * rows.router_efficiency
+    one = rows.saturation
+    utilization = offered / (effective * one)
+    stable = utilization < 1
+    arrivals = np.where(stable, offered / effective, one / 2)
+    chain = stationary(curves.rate[rows.layout], rows.slots, arrivals)
+    picked = _Picked(curves, rows.layout)
+    arrivals_cv2 = 1 + (workload.arrival_cv**2 - 1) / rows.count  # a random split thins a renewal
+    waits = (
+        slot_wait(chain, one, arrivals, _variability(curves, rows, workload, arrivals_cv2)),
+        _prompt_wait(picked, chain.found, arrivals, arrivals_cv2, workload),
+    )
+    ttft = _ttft(picked, chain.found, rows.front_end, waits, workload)
+    tpot = _tpot(picked, chain.found, workload)
+    itl = _itl(picked, chain.found, tpot)
+    latency = {"ttft": ttft, "tpot": tpot, "itl": itl, "e2e": _e2e(ttft, tpot, workload)}
+    latency = {name: _where(stable, value) for name, value in latency.items()}
+    served = np.minimum(offered, effective * one)
+    names = np.where(utilization >= NEAR_SATURATION, "near_saturation", "stable")
+    return Served(
+        verdict=np.where(stable, names, "unstable"),
+        utilization=utilization,
+        saturation=effective * one,
+        requests_per_s=served,
+        concurrency=served * latency["e2e"].mean,
+        in_service=np.where(stable, chain.mean - chain.queued, rows.slots),
+        latency=latency,
+    )
+
+
+def _closed(curves: ServiceCurves, rows: Replicas, workload: Workload) -> Served:
+    assert workload.concurrency is not None
+    low, spare = np.divmod(workload.concurrency, rows.count)
+    share = spare / rows.count
+    one = rows.saturation
+    few, many = (_closed_replica(curves, rows, workload, low + i) for i in (0, 1))
+    served = rows.count * ((1 - share) * few.rate + share * many.rate) * rows.router_efficiency
+    busier = np.where(share > 0, many.clients, few.clients)
+    point = _closed_replica(curves, rows, workload, busier)
+    picked, gaps = _Picked(curves, rows.layout), _gaps(workload)
+    found = _at(point.in_service, curves.service.shape[1])
+    tpot = _tpot(picked, found, workload)
+    total = workload.concurrency / served
+    waits = (Wait(np.zeros_like(total), np.full_like(total, np.inf)), point.prompt_wait)
+    ttft = _ttft(picked, found, rows.front_end, waits, workload)
+    queue = _queue_spread(point, one, curves, rows, workload)
+    ttft = _shift(ttft, total - gaps * tpot.mean, queue)
+    latency = {
+        "ttft": ttft,
+        "tpot": tpot,
+        "itl": _itl(picked, found, tpot),
+        "e2e": _e2e(ttft, tpot, workload),
+    }
+    saturation = rows.count * rows.router_efficiency * one
+    return Served(
+        verdict=np.full(len(one), "closed_loop"),
+        utilization=served / saturation,
+        saturation=saturation,
+        requests_per_s=served,
+        concurrency=np.full(len(one), float(workload.concurrency)),
+        in_service=np.maximum(point.in_service, 1.0),
+        latency=latency,
+    )
+
+
+def _saturated(curves: ServiceCurves, rows: Replicas, workload: Workload) -> Served:
+    picked = _Picked(curves, rows.layout)
+    found = _at(rows.slots.astype(np.float64), curves.service.shape[1])
+    tpot = _tpot(picked, found, workload)
+    undefined = Latency(
+        np.full(len(rows.slots), np.nan), np.full((len(rows.slots), len(LEVELS)), np.nan)
+    )
+    total = rows.count * rows.router_efficiency * rows.saturation
+    return Served(
+        verdict=np.full(len(total), "saturated"),
+        utilization=np.ones(len(total)),
+        saturation=total,
+        requests_per_s=total,
+        concurrency=rows.count * rows.slots.astype(np.float64),
+        in_service=rows.slots.astype(np.float64),
+        latency={
+            "ttft": undefined,
+            "tpot": tpot,
+            "itl": _itl(picked, found, tpot),
+            "e2e": undefined,
+        },
+    )
+
+
+class _Picked:
+    """The curves of each row's layout."""
+
+    def __init__(self, curves: ServiceCurves, layout: Index) -> None:
+        self.own_prefill = curves.own_prefill[layout]
+        self.decode_step = curves.decode_step[layout]
+        self.mixed_step = curves.mixed_step[layout]
+        self.tpot = curves.tpot[layout]
+        self.mixed_share = curves.mixed_share[layout]
+        self.prompt_delay = curves.prompt_delay[layout]
+
+    def residual_step(self) -> Array:
+        """Mean rest of the step under way when a request arrives, E[t^2] / (2 E[t]); 0 when the
+        replica is empty (n = 1 counts the arrival itself)."""
+        share = self.mixed_share
+        first = (1 - share) * self.decode_step + share * self.mixed_step
+        second = (1 - share) * self.decode_step**2 + share * self.mixed_step**2
+        rest = second / (2 * first)
+        rest[:, 0] = 0.0
+        return rest
+
+
+@dataclass(frozen=True)
+class _ClosedPoint:
+    """One replica with a fixed number of clients."""
+
+    clients: Index
+    in_service: Array
+    rate: Array
+    prompt_wait: Wait
+
+
+def _closed_replica(
+    curves: ServiceCurves, rows: Replicas, workload: Workload, clients: Index
+) -> _ClosedPoint:
+    """Solve clients = n + mu(n) * (front end + waits before service) for n, at most the slots."""
+    picked, rate = _Picked(curves, rows.layout), curves.rate[rows.layout]
+    n = np.arange(1, rate.shape[1] + 1)
+    behind = _prompt_delay_mean(picked, rate, workload) * (n > 1)
+    before = rows.front_end[:, None] + picked.residual_step() + behind
+    needed = np.maximum.accumulate(n + rate * before, axis=1)
+    inside = n <= rows.slots[:, None]
+    reached = ((needed <= clients[:, None]) & inside).sum(axis=1)
+    row, slots = np.arange(len(reached)), rows.slots
+    low, high = np.maximum(reached - 1, 0), np.minimum(np.minimum(reached, slots - 1), n[-1] - 1)
+    width = np.maximum(needed[row, high] - needed[row, low], 1e-12)
+    part = np.clip((clients - needed[row, low]) / width, 0.0, 1.0) * (high > low)
+    served = rate[row, low] * (1 - part) + rate[row, high] * part
+    alone = clients / needed[row, 0]  # fewer clients than one request in service needs
+    scale = np.where(reached == 0, np.minimum(alone, 1.0), 1.0)
+    in_service = (low + 1 + part) * scale
+    mean = behind[row, np.minimum(np.round(np.maximum(in_service, 1)).astype(int), n[-1]) - 1]
+    busy = np.minimum(served * picked.prompt_delay[row, low], 0.999)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wait = Wait(busy, np.where(mean > 0, busy / mean, np.inf))
+    return _ClosedPoint(clients, in_service, served * scale, wait)
+
+
+def _prompt_delay_mean(picked: _Picked, rate: Array, workload: Workload) -> Array:
+    """Mean wait behind others' prompts with n in service: as an M/G/1 queue of prompts, but never
+    more than half the others' prompts."""
+    delay = picked.prompt_delay
+    square = delay**2 * (1 + workload.input_tokens.squared_cv)
+    n = np.arange(1, rate.shape[1] + 1)
+    arrivals = rate * (n - 1) / n
+    open_wait = arrivals * square / (2 * (1 - np.minimum(arrivals * delay, 0.999)))
+    return np.minimum(open_wait, (n - 1) / 2 * delay)
+
+
+def _queue_spread(
+    point: _ClosedPoint, one: Array, curves: ServiceCurves, rows: Replicas, workload: Workload
+) -> Array:
+    """Deviation of a full replica's slot wait from its mean [s], (rows, levels): the sum of as
+    many departures as clients wait before one."""
+    waiting = np.maximum(point.clients - rows.slots, 0)
+    spread = np.sqrt(_work_cv2(curves, rows, workload) * waiting) / one
+    return spread[:, None] * _Z
+
+
+def _at(in_service: Array, columns: int) -> Array:
+    """The distribution that stands at one, possibly fractional, number in service."""
+    n = np.maximum(in_service, 1.0)
+    low = np.floor(n).astype(int)
+    part = n - low
+    row = np.arange(len(n))
+    found = np.zeros((len(n), columns))
+    found[row, low - 1] = 1 - part
+    found[row, np.minimum(low, columns - 1)] += part
+    return found
+
+
+def _gaps(workload: Workload) -> float:
+    return max(workload.output_tokens.mean - 1, 0.0)
+
+
+def _work_cv2(curves: ServiceCurves, rows: Replicas, workload: Workload) -> Array:
+    """Squared variation of the work of a request: prompt and decode in their shares of service."""
+    service = curves.service[rows.layout, rows.slots - 1]
+    decode = _gaps(workload) * curves.tpot[rows.layout, rows.slots - 1] / service
+    inputs, outputs = workload.input_tokens.squared_cv, workload.output_tokens.squared_cv
+    return decode**2 * outputs + (1 - decode) ** 2 * inputs
+
+
+def _variability(
+    curves: ServiceCurves, rows: Replicas, workload: Workload, arrivals_cv2: Array
+) -> Array:
+    return np.maximum((arrivals_cv2 + _work_cv2(curves, rows, workload)) / 2, 1e-3)
+
+
+def _prompt_wait(
+    picked: _Picked, found: Array, arrivals: Array, arrivals_cv2: Array, workload: Workload
+) -> Wait:
+    cv2 = workload.input_tokens.squared_cv
+    delay = (found * picked.prompt_delay).sum(axis=1)
+    square = (found * picked.prompt_delay**2).sum(axis=1) * (1 + cv2)
+    return prefill_wait(delay, square, arrivals, (arrivals_cv2 + cv2) / (1 + cv2))
+
+
+def _ttft(
+    picked: _Picked, found: Array, front_end: Array, waits: tuple[Wait, Wait], workload: Workload
+) -> Latency:
+    """Front end, rest of the step under way, waits for a slot and behind prompts, own prompt."""
+    state = picked.own_prefill + picked.residual_step()
+    mean_state = (found * state).sum(axis=1)
+    row = np.arange(len(found))[:, None]
+    of_state = state[row, quantile_index(found, LEVELS[None, :])] - mean_state[:, None]
+    by_length = np.maximum(picked.own_prefill - picked.decode_step, 0.0)
+    of_length = _length_deviation(workload.input_tokens) * (found * by_length).sum(axis=1)[:, None]
+    mean_wait = waits[0].mean + waits[1].mean
+    of_wait = combined_wait_quantile(*waits, LEVELS) - mean_wait[:, None]
+    mean = front_end + mean_state + mean_wait
+    least = (front_end + picked.own_prefill[:, 0])[:, None]
+    quantiles = mean[:, None] + _root_sum(of_state, of_length, of_wait)
+    if workload.input_tokens.sigma == 0:
+        quantiles = np.maximum(quantiles, least)
+    return Latency(mean, quantiles)
+
+
+def _tpot(picked: _Picked, found: Array, workload: Workload) -> Latency:
+    """Mean gap of a request: over the states it lives through, and the prompts it meets."""
+    gaps = _gaps(workload)
+    if gaps == 0:
+        nothing = np.full(len(found), np.nan)
+        return Latency(nothing, np.full((len(found), len(LEVELS)), np.nan))
+    mean = (found * picked.tpot).sum(axis=1)
+    row = np.arange(len(found))[:, None]
+    of_state = picked.tpot[row, quantile_index(found, LEVELS[None, :])] - mean[:, None]
+    met = (found * picked.mixed_share).sum(axis=1) * gaps
+    longer = (found * (picked.mixed_step - picked.decode_step)).sum(axis=1)
+    of_prompts = (np.sqrt(met) * np.maximum(longer, 0.0) / gaps)[:, None] * _Z
+    quantiles = mean[:, None] + _root_sum(_MEMORY_OF_STATE * of_state, of_prompts)
+    return Latency(mean, np.maximum(quantiles, picked.tpot[:, :1]))
+
+
+def _itl(picked: _Picked, found: Array, tpot: Latency) -> Latency:
+    """Single gaps: mixed steps are the longest ones, so they are the gaps above their share."""
+    mixed = np.clip((found * picked.mixed_share).sum(axis=1), 0.0, 1.0)[:, None]
+    row = np.arange(len(found))[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        in_plain = np.where(mixed < 1, LEVELS / (1 - mixed), 1.0)
+        in_mixed = np.where(mixed > 0, (LEVELS - (1 - mixed)) / mixed, 0.0)
+    plain = picked.decode_step[row, quantile_index(found, np.clip(in_plain, 0, 1))]
+    long = picked.mixed_step[row, quantile_index(found, np.clip(in_mixed, 0, 1))]
+    quantiles = np.where(LEVELS > 1 - mixed, np.maximum(long, plain), plain)
+    quantiles = np.where(np.isnan(tpot.mean)[:, None], np.nan, quantiles)
+    return Latency(tpot.mean, np.maximum.accumulate(quantiles, axis=1))
+
+
+def _e2e(ttft: Latency, tpot: Latency, workload: Workload) -> Latency:
+    """TTFT + (OSL - 1) TPOT: means add; deviations add as squares, with the output's length."""
+    gaps = _gaps(workload)
+    if gaps == 0:
+        return ttft
+    mean = ttft.mean + gaps * tpot.mean
+    of_ttft = ttft.quantiles - ttft.mean[:, None]
+    of_tpot = gaps * (tpot.quantiles - tpot.mean[:, None])
+    of_length = _length_deviation(workload.output_tokens) * (gaps * tpot.mean)[:, None]
+    return Latency(mean, mean[:, None] + _root_sum(of_ttft, of_tpot, of_length))
+
+
+def _length_deviation(length: Length) -> Array:
+    """Relative deviation of a length's quantiles from its mean, (1, levels)."""
+    sigma = length.sigma
+    return np.asarray(np.expm1(_Z * sigma - sigma**2 / 2))[None, :]
+
+
+def _root_sum(*deviations: Array) -> Array:
+    """Add independent deviations as signed squares: exact for normal ones, and monotone."""
+    total = sum(np.sign(d) * d**2 for d in deviations)
+    return np.asarray(np.sign(total) * np.sqrt(np.abs(total)))
+
+
+def _shift(latency: Latency, mean: Array, deviation: Array) -> Latency:
+    """The latency moved to a new mean, with one more deviation."""
+    own = latency.quantiles - latency.mean[:, None]
+    return Latency(mean, np.maximum(mean[:, None] + _root_sum(own, deviation), 0.0))
+
+
+def _where(defined: NDArray[np.bool_], latency: Latency) -> Latency:
+    return Latency(
+        np.where(defined, latency.mean, np.nan),
+        np.where(defined[:, None], latency.quantiles, np.nan),
+    )

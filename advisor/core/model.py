@@ -1,0 +1,136 @@
+"""Model profiles: a named architecture, and everything that is known from its shape alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from advisor.core import architecture as shapes
+from advisor.core.architecture import Architecture
+from advisor.core.config_reader import ConfigReader
+from advisor.core.errors import FieldError, InvalidInput, unknown_choice
+from advisor.core.families import FAMILIES, base_architecture, unread_shaping_keys
+from advisor.core.parallelism import tensor_parallel_faults
+from advisor.core.precision import KV_BYTES
+from advisor.core.quantization import read_checkpoint
+
+MAX_TENSOR_PARALLEL = 128
+"""Largest degree listed as valid; no engine runs one layer over more ranks."""
+
+
+@dataclass(frozen=True, eq=False)
+class ModelProfile:
+    """A model by name. Two profiles are equal only when they are the same object, so that work
+    done for one can be kept by it."""
+
+    name: str
+    architecture: Architecture
+    aliases: tuple[str, ...] = ()
+    warnings: tuple[Mapping[str, str], ...] = field(default=())
+
+    @classmethod
+    def from_mapping(cls, document: Mapping[str, Any]) -> ModelProfile:
+        """Read a profile from its API form, by `hf_config` or by `architecture`.
+
+        InvalidInput names the key at fault; an architecture that is not known is refused, never
+        guessed.
+        """
+        if "hf_config" in document:
+            architecture = read_hf_config(document["hf_config"])
+        else:
+            architecture = _check(shapes.from_mapping(document["architecture"]))
+        return cls(
+            name=document["name"],
+            aliases=tuple(document.get("aliases") or ()),
+            architecture=architecture,
+        )
+
+    @cached_property
+    def valid_tensor_parallel(self) -> tuple[int, ...]:
+        """Degrees up to 128 over which heads, MLP and experts divide."""
+        degrees = range(1, MAX_TENSOR_PARALLEL + 1)
+        return tuple(n for n in degrees if not tensor_parallel_faults(self.architecture, n))
+
+    def kv_bytes_per_token(self, precision: str, ranks: int = 1) -> float:
+        """Bytes that one more token caches on each of `ranks`, over all layers, while every layer
+        still keeps it."""
+        elements = sum(
+            count * layer.mixer.cache_elements(ranks)
+            for layer, count in self.architecture.layer_counts.items()
+        )
+        return elements * KV_BYTES[precision]
+
+    def as_document(self) -> dict[str, Any]:
+        """The normalised profile, as stored and answered."""
+        shape = self.architecture
+        return {
+            "name": self.name,
+            "aliases": list(self.aliases),
+            "architecture": shapes.as_mapping(shape),
+            "parameters": {
+                "total": shape.total_parameters,
+                "active": shape.active_parameters,
+                "by_part": shape.parameters_by_part,
+            },
+            "kv_cache": {
+                "bytes_per_token_by_precision": {
+                    p: round(self.kv_bytes_per_token(p)) for p in KV_BYTES
+                },
+                "layers_by_kind": self._layers_by_kind(),
+                "state_bytes_per_sequence": 0,
+            },
+            "context_length": shape.context_length,
+            "valid_tensor_parallel": list(self.valid_tensor_parallel),
+            "warnings": [dict(warning) for warning in self.warnings],
+        }
+
+    def _layers_by_kind(self) -> list[dict[str, Any]]:
+        kinds: dict[tuple[str, int | None], int] = {}
+        for layer, count in self.architecture.layer_counts.items():
+            key = (layer.mixer.kind, layer.mixer.window)
+            kinds[key] = kinds.get(key, 0) + count
+        return [
+            {"kind": kind, "window_tokens": window, "layers": count}
+            for (kind, window), count in kinds.items()
+        ]
+
+
+def read_hf_config(config: Mapping[str, Any]) -> Architecture:
+    """The architecture of a raw `config.json`. InvalidInput names the keys that are not known."""
+    outer = ConfigReader(config)
+    nested = config.get("text_config")
+    reader = (
+        ConfigReader(nested, "/hf_config/text_config") if isinstance(nested, Mapping) else outer
+    )
+    model_type = reader.get("model_type")
+    if not isinstance(model_type, str):
+        raise reader.refuse("model_type", "The config needs model_type.", allowed=sorted(FAMILIES))
+    if model_type not in FAMILIES:
+        raise InvalidInput(
+            unknown_choice(f"{reader.pointer}/model_type", model_type, FAMILIES, "Model family")
+        )
+    shape = base_architecture(reader, model_type)
+    unread = unread_shaping_keys(reader)
+    if unread:
+        raise InvalidInput(
+            *(
+                FieldError(
+                    f"{reader.pointer}/{key}",
+                    f"{model_type} has no {key}: this is not an architecture known here.",
+                )
+                for key in unread
+            )
+        )
+    quantized = outer if "quantization_config" in config else reader
+    return _check(replace(shape, **vars(read_checkpoint(quantized))))
+
+
+def _check(shape: Architecture) -> Architecture:
+    moe = {layer.mlp for layer in shape.layers if layer.mlp.kind == "moe"}
+    if len(moe) > 1:
+        raise InvalidInput(
+            FieldError("/architecture/layer_kinds", "All layers with experts have the same ones.")
+        )
+    return shape

@@ -1,0 +1,15 @@
+"""Units: the suffixes that names carry, and the factors between them.
+
+`_gib` 2**30 bytes; `_gb_s` 1e9 bytes a second; `_tflops` 1e12 dense floating-point operations a
+second; `_ms` milliseconds; `_s` seconds; `_us` microseconds. Inside the core every quantity
+without a suffix is SI: bytes, seconds, FLOP.
+"""
+
+from __future__ import annotations
+
+GIB = 2.0**30
+GB = 1e9
+TERA = 1e12
+MS_PER_S = 1e3
+HOURS_PER_MONTH = 730
+"""Billing hours in a month: 8,760 / 12."""

@@ -1,0 +1,145 @@
+"""The ask: workload, SLOs, limits and serving settings of a plan request."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from advisor.core.hardware import HardwareProfile
+from advisor.core.model import ModelProfile
+
+Z95 = 1.6448536269514722
+"""Standard normal 95th percentile."""
+
+METRICS = ("ttft", "tpot", "itl", "e2e")
+STATISTICS = ("mean", "p50", "p95", "p99")
+SLO_KEYS = tuple(f"{metric}_{statistic}_ms" for metric in METRICS for statistic in STATISTICS)
+OBJECTIVES = ("latency", "cost", "throughput", "balanced")
+WEIGHT_PRECISIONS = (
+    "fp32", "bf16", "fp16", "fp8", "fp8_block", "int8", "int4_awq", "int4_gptq", "mxfp4", "nvfp4",
+)  # fmt: skip
+KV_PRECISIONS = ("bf16", "fp16", "fp8", "int8")
+ENGINES = ("vllm", "sglang", "tensorrt_llm", "generic")
+MAX_P95_TO_MEAN = math.exp(Z95**2 / 2)
+"""No log-normal has a p95 further from its mean than this (3.868)."""
+
+
+@dataclass(frozen=True)
+class Length:
+    """Tokens of an input or an output: fixed, or log-normal with this mean and p95."""
+
+    mean: float
+    p95: float | None = None
+
+    @property
+    def sigma(self) -> float:
+        """Shape of the log-normal; 0 when every request is equally long.
+
+        From p95/mean = exp(z s - s^2 / 2): s = z - sqrt(z^2 - 2 ln(p95 / mean)), the smaller root.
+        """
+        if self.p95 is None:
+            return 0.0
+        return Z95 - math.sqrt(Z95**2 - 2 * math.log(self.p95 / self.mean))
+
+    @property
+    def squared_cv(self) -> float:
+        """Squared coefficient of variation of the length."""
+        return math.expm1(self.sigma**2)
+
+    @property
+    def mean_square(self) -> float:
+        """E[length^2] [tokens^2]."""
+        return self.mean**2 * (1 + self.squared_cv)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What arrives: exactly one of an open rate, a closed concurrency, or saturation.
+
+    `prefix_cache_hit` is the share of input tokens found in the prefix cache; `arrival_cv` the
+    coefficient of variation of the times between arrivals; `peak_to_mean` sizes for the peak rate.
+    """
+
+    input_tokens: Length
+    output_tokens: Length
+    request_rate_per_s: float | None = None
+    concurrency: int | None = None
+    saturate: bool = False
+    arrival_cv: float = 1.0
+    peak_to_mean: float = 1.0
+    prefix_cache_hit: float = 0.0
+
+    @property
+    def mode(self) -> str:
+        """`open`, `closed` or `saturated`."""
+        if self.saturate:
+            return "saturated"
+        return "closed" if self.concurrency is not None else "open"
+
+    @property
+    def new_input_tokens(self) -> float:
+        """Mean input tokens that must be computed, the prefix hit taken out."""
+        return self.input_tokens.mean * (1 - self.prefix_cache_hit)
+
+    @property
+    def shared_tokens(self) -> float:
+        """Mean input tokens that the prefix cache holds once for all requests."""
+        return self.input_tokens.mean * self.prefix_cache_hit
+
+    @property
+    def live_context(self) -> float:
+        """Mean context of a request seen in decode, length-biased: ISL + E[OSL^2] / (2 E[OSL])."""
+        output = self.output_tokens
+        return self.input_tokens.mean + output.mean_square / (2 * output.mean)
+
+    @property
+    def longest(self) -> float:
+        """Tokens of the longest request planned for (p95 lengths where they are given)."""
+        return (self.input_tokens.p95 or self.input_tokens.mean) + (
+            self.output_tokens.p95 or self.output_tokens.mean
+        )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on the search; `None` leaves the choice to the planner."""
+
+    max_accelerators: int = 64
+    max_cost_per_hour: Decimal | None = None
+    tensor_parallel: tuple[int, ...] | None = None
+    pipeline_parallel: tuple[int, ...] = (1,)
+    expert_parallel: tuple[int, ...] | None = None
+    attention_data_parallel: tuple[int, ...] = (1,)
+    replicas: tuple[int, ...] | None = None
+    spare_replicas: int = 0
+    max_utilization: float = 0.95
+
+
+@dataclass(frozen=True)
+class Serving:
+    """Engine and its settings; `None` takes the default of that engine on that device."""
+
+    engine: str = "vllm"
+    memory_utilization: float | None = None
+    max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
+    router_efficiency: float = 1.0
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """One question to the planner. `weights` and `kv_cache` list the precisions to try; an empty
+    tuple means the checkpoint's own."""
+
+    model: ModelProfile
+    hardware: tuple[HardwareProfile, ...]
+    workload: Workload
+    slo: Mapping[str, float] = field(default_factory=dict)
+    objective: str = "cost"
+    weights: tuple[str, ...] = ()
+    kv_cache: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    serving: Serving = field(default_factory=Serving)
+    max_candidates: int = 50
