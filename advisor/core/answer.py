@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from advisor.core.evaluation import Candidates, Evaluator, hourly_cost
 from advisor.core.layouts import Layout
 from advisor.core.precision import compute_arithmetic
-from advisor.core.steps import CAUSES, StepTimes
 from advisor.core.units import GIB, MS_PER_S
 from advisor.core.workload import STATISTICS, Length, PlanRequest
 
@@ -147,24 +146,17 @@ class CandidateWriter:
         }
 
     @cached_property
-    def _points(self) -> tuple[StepTimes, StepTimes]:
-        return self.evaluator.operating_point(self.candidates)
-
-    @cached_property
-    def _shares(self) -> dict[str, list[dict[str, float]]]:
-        answer = {}
-        for phase, times in zip(("decode", "prefill"), self._points, strict=True):
-            columns = {cause: share[:, 0] for cause, share in times.shares().items()}
-            answer[phase] = [
-                {cause: float(columns[cause][row]) for cause in CAUSES}
-                for row in range(len(self.candidates))
-            ]
-        return answer
+    def _shares(self) -> dict[str, dict[str, list[float]]]:
+        points = self.evaluator.operating_point(self.candidates)
+        return {
+            phase: {cause: share.tolist() for cause, share in times.shares().items()}
+            for phase, times in zip(("decode", "prefill"), points, strict=True)
+        }
 
     def _bottleneck(self, row: int, index: int) -> dict[str, Any]:
         answer: dict[str, Any] = {}
         for phase in ("prefill", "decode"):
-            shares = self._shares[phase][row]
+            shares = {cause: share[row] for cause, share in self._shares[phase].items()}
             answer[phase] = {
                 "kind": max(shares, key=lambda cause: shares[cause]),
                 "shares": {cause: rounded(share) for cause, share in shares.items()},

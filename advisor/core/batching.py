@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.core.steps import StepModel, StepTimes
+from advisor.core.steps import CAUSES, StepModel, StepTimes
 from advisor.core.workload import Workload
 
 Array = NDArray[np.float64]
@@ -19,11 +19,12 @@ Index = NDArray[np.int64]
 
 _DENSE_COLUMNS = 32
 _GEOMETRIC_COLUMNS = 64
+_ELASTICITY_STEP = 4
 
 
 @dataclass(frozen=True)
-class ServiceCurves:
-    """Functions of the number in service, tabulated at n = 1 ... N, shape (layouts, N), seconds.
+class ServiceTable:
+    """Functions of the number in service, at n = 1 ... N, shape (layouts, N), seconds.
 
     `service` S(n) from the first prefill step to the last token; `own_prefill` its prompt's part;
     `decode_step` and `mixed_step` the two kinds of step; `tpot` the mean gap between tokens;
@@ -44,11 +45,39 @@ class ServiceCurves:
         """Departures per second with n in service."""
         return np.arange(1, self.service.shape[1] + 1) / self.service
 
-    def first(self, columns: int) -> ServiceCurves:
-        """The curves up to n = `columns`."""
-        if columns >= self.service.shape[1]:
-            return self
-        return ServiceCurves(*(getattr(self, f.name)[:, :columns] for f in fields(self)))
+
+@dataclass(frozen=True)
+class ServiceCurves:
+    """The functions of a `ServiceTable` at the n of `grid`, linear between its points, and the
+    decode and mixed steps there with their causes; shape (layouts, len(grid))."""
+
+    grid: Index
+    curves: ServiceTable
+    decode: StepTimes
+    mixed: StepTimes
+
+    def table(self, columns: int) -> ServiceTable:
+        """The functions at every n up to `columns`."""
+        if columns <= _DENSE_COLUMNS:
+            return ServiceTable(*(getattr(self.curves, f)[:, :columns] for f in _TABLE_FIELDS))
+        low, part = self._between(np.arange(1, columns + 1))
+        return ServiceTable(
+            *(_interpolated(getattr(self.curves, f), slice(None), low, part) for f in _TABLE_FIELDS)
+        )
+
+    def rate_at(self, layout: Index, n: Index) -> Array:
+        """Departures per second of each layout with its n in service, (rows,)."""
+        low, part = self._between(n)
+        return np.asarray(n / _interpolated(self.curves.service, layout, low, part))
+
+    def causes_at(self, layout: Index, n: Array) -> tuple[StepTimes, StepTimes]:
+        """Decode and mixed step of each layout, causes apart, with its n in service, (rows,)."""
+        low, part = self._between(n)
+        decode, mixed = (
+            StepTimes(*(_interpolated(getattr(step, c), layout, low, part) for c in CAUSES))
+            for step in (self.decode, self.mixed)
+        )
+        return decode, mixed
 
     def columns_needed(self, layout: Index, slots: Index, arrivals: Array) -> Index:
         """How many columns hold all but a negligible part of the number in service, (rows,).
@@ -57,18 +86,24 @@ class ServiceCurves:
         n* / e, e the elasticity of the departure rate there; nine deviations are kept, and never
         more than the slots.
         """
-        rate = self.rate
-        columns = rate.shape[1]
-        balance = np.empty(len(layout), dtype=np.int64)
-        for i in np.unique(layout):
-            mine = layout == i
-            balance[mine] = np.searchsorted(rate[i], arrivals[mine]) + 1
-        here, there = np.minimum(balance, columns), np.minimum(balance * 3 // 2 + 8, columns)
-        gain = np.log(rate[layout, there - 1] / rate[layout, here - 1])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            elasticity = np.maximum(np.nan_to_num(gain / np.log(there / here)), 1e-3)
-        kept = balance + 9 * np.sqrt(balance / elasticity) + 40
+        rates = self.grid / self.curves.service
+        here = np.minimum((rates[layout] < arrivals[:, None]).sum(axis=1), len(self.grid) - 1)
+        there = np.minimum(here + _ELASTICITY_STEP, len(self.grid) - 1)
+        gain = np.log(rates[layout, there] / rates[layout, here])
+        growth = np.log(np.maximum(self.grid[there] / self.grid[here], 1 + 1e-9))
+        balance = self.grid[here]
+        kept = balance + 9 * np.sqrt(balance / np.maximum(gain / growth, 1e-3)) + 40
         return np.minimum(kept.astype(np.int64), slots)
+
+    def _between(self, n: Array | Index) -> tuple[Index, Array]:
+        """The grid point at or below each n, and how far n lies towards the next."""
+        low = np.clip(np.searchsorted(self.grid, n, side="right") - 1, 0, max(len(self.grid) - 2, 0))
+        high = np.minimum(low + 1, len(self.grid) - 1)
+        width = np.maximum(self.grid[high] - self.grid[low], 1)
+        return low, np.clip((n - self.grid[low]) / width, 0.0, 1.0)
+
+
+_TABLE_FIELDS = tuple(f.name for f in fields(ServiceTable))
 
 
 @dataclass(frozen=True)
@@ -86,10 +121,9 @@ class _Mix:
 def service_curves(
     steps: StepModel, workload: Workload, batched_tokens: Array, largest: int
 ) -> ServiceCurves:
-    """Tabulate the curves for n = 1 ... `largest`.
+    """The curves for n = 1 ... `largest`: at every n up to 32, on a geometric grid above.
 
-    `batched_tokens` is the token budget of a step, shape (layouts, 1). The step model is evaluated
-    at every n up to 32 and on a geometric grid above; between its points curves are linear.
+    `batched_tokens` is the token budget of a step, shape (layouts, 1).
     """
     grid = _grid(largest)
     n = grid[None, :].astype(np.float64)
@@ -99,25 +133,16 @@ def service_curves(
     plain = np.maximum(gaps - mix.mixed_steps, 0.0)
     own = mix.chunks * mixed.total
     decoding = plain * decode.total + mix.mixed_steps * mixed.total * (gaps > 0)
-    curves = (
-        own + decoding,
-        own,
-        decode.total,
-        mixed.total,
-        decoding / max(gaps, 1.0),
-        np.minimum(mix.mixed_steps / max(gaps, 1.0), 1.0),
-        mix.chunks / mix.packed * np.maximum(mixed.total - decode.total, 0.0),
+    curves = ServiceTable(
+        service=own + decoding,
+        own_prefill=own,
+        decode_step=decode.total,
+        mixed_step=mixed.total,
+        tpot=decoding / max(gaps, 1.0),
+        mixed_share=np.minimum(mix.mixed_steps / max(gaps, 1.0), 1.0),
+        prompt_delay=mix.chunks / mix.packed * np.maximum(mixed.total - decode.total, 0.0),
     )
-    return ServiceCurves(*(_fill(curve, grid, largest) for curve in curves))
-
-
-def operating_point(
-    steps: StepModel, workload: Workload, batched_tokens: Array, in_service: Array
-) -> tuple[StepTimes, StepTimes]:
-    """The decode step and the step that computes a prompt, with their causes, at one number in
-    service for each layout, shape (layouts, 1)."""
-    n = np.maximum(in_service, 1.0)
-    return _step_pair(steps, workload, n, _mix(n, workload, batched_tokens))
+    return ServiceCurves(grid, curves, decode, mixed)
 
 
 def _mix(n: Array, workload: Workload, batched_tokens: Array) -> _Mix:
@@ -144,19 +169,14 @@ def _step_pair(
     return decode, mixed
 
 
-def _grid(largest: int) -> NDArray[np.int64]:
+def _grid(largest: int) -> Index:
     dense = np.arange(1, min(largest, _DENSE_COLUMNS) + 1)
     if largest <= _DENSE_COLUMNS:
         return dense
     rest = np.geomspace(_DENSE_COLUMNS, largest, _GEOMETRIC_COLUMNS).round().astype(np.int64)
-    return np.unique(np.concatenate([dense, rest]))
+    return np.asarray(np.unique(np.concatenate([dense, rest])))
 
 
-def _fill(curve: Array, grid: NDArray[np.int64], largest: int) -> Array:
-    """Linear interpolation from the grid to every n."""
-    if len(grid) == largest:
-        return curve
-    n = np.arange(1, largest + 1)
-    right = np.clip(np.searchsorted(grid, n), 1, len(grid) - 1)
-    weight = (n - grid[right - 1]) / (grid[right] - grid[right - 1])
-    return curve[:, right - 1] * (1 - weight) + curve[:, right] * weight
+def _interpolated(curve: Array, layout: Index | slice, low: Index, part: Array) -> Array:
+    high = np.minimum(low + 1, curve.shape[1] - 1)
+    return np.asarray(curve[layout, low] * (1 - part) + curve[layout, high] * part)

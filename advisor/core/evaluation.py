@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.core.batching import ServiceCurves, operating_point, service_curves
-from advisor.core.coefficients import EngineSettings, coefficient, engine_settings
+from advisor.core.batching import ServiceCurves, service_curves
+from advisor.core.coefficients import EngineSettings, coefficient
 from advisor.core.layouts import Layout
 from advisor.core.load import Replicas, Served, serve
-from advisor.core.memory import MemoryFit, memory_fit
-from advisor.core.model import ModelProfile
+from advisor.core.memory import MemoryFit
 from advisor.core.search import ladder, last_worthwhile, smallest_holding, spread
 from advisor.core.steps import StepModel, StepTimes
 from advisor.core.units import MS_PER_S
@@ -54,11 +53,15 @@ class Candidates:
 class Evaluator:
     """All layouts of a request that fit, ready to be evaluated at any number of replicas."""
 
-    def __init__(self, request: PlanRequest, layouts: Sequence[Layout]) -> None:
-        self.request = request
-        self.layouts = tuple(layouts)
-        self.settings = tuple(layout_settings(request, layout) for layout in layouts)
-        self.memory = memory_fit(request.model, self.layouts, self.settings, request.workload)
+    def __init__(
+        self,
+        request: PlanRequest,
+        layouts: Sequence[Layout],
+        settings: Sequence[EngineSettings],
+        memory: MemoryFit,
+    ) -> None:
+        self.request, self.memory = request, memory
+        self.layouts, self.settings = tuple(layouts), tuple(settings)
         self.slots = self._slots()
         self.front_end = np.array([_front_end(request, layout) for layout in layouts])
         self.batched_tokens = np.array([[_token_budget(la, se)] for la, se in self._pairs()])
@@ -66,7 +69,7 @@ class Evaluator:
         self.curves: ServiceCurves = service_curves(
             self.steps, request.workload, self.batched_tokens, int(self.slots.max(initial=1))
         )
-        self.saturation = self.curves.rate[np.arange(len(layouts)), self.slots - 1]
+        self.saturation = self.curves.rate_at(np.arange(len(layouts)), self.slots)
         self.accelerators = np.array([la.split.accelerators for la in layouts], dtype=np.int64)
         self.tensor_parallel = np.array([la.split.tensor_parallel for la in layouts])
 
@@ -89,7 +92,7 @@ class Evaluator:
         for block in _blocks(columns):
             width = int(columns[block].max(initial=1))
             rows = self._rows(layout[block], serving[block]).within(width)
-            parts.append(serve(self.curves.first(width), rows, self.request.workload))
+            parts.append(serve(self.curves.table(width), rows, self.request.workload))
             order.append(block)
         if len(parts) == 1:
             return parts[0].take(np.argsort(order[0]))
@@ -196,13 +199,8 @@ class Evaluator:
         return meets_slos(self.serve(rows, np.array(counts)), self.request.slo)
 
     def operating_point(self, candidates: Candidates) -> tuple[StepTimes, StepTimes]:
-        """Decode and prefill step of each candidate at its mean batch, causes apart, (rows, 1)."""
-        picked = [self.layouts[i] for i in candidates.layout]
-        steps = StepModel(self.request.model, picked, self.request.serving.engine)
-        tokens = self.batched_tokens[candidates.layout]
-        return operating_point(
-            steps, self.request.workload, tokens, candidates.served.in_service[:, None]
-        )
+        """Decode and mixed step of each candidate at its mean batch, causes apart, (rows,)."""
+        return self.curves.causes_at(candidates.layout, candidates.served.in_service)
 
 
 def _blocks(columns: Index) -> list[Index]:
@@ -216,20 +214,7 @@ def _blocks(columns: Index) -> list[Index]:
     return blocks or [order]
 
 
-def layout_settings(request: PlanRequest, layout: Layout) -> EngineSettings:
-    """The engine's settings on a layout, the request's own ones first."""
-    serving = request.serving
-    return engine_settings(
-        serving.engine,
-        layout.hardware,
-        layout.split.accelerators,
-        serving.memory_utilization,
-        serving.max_num_seqs,
-        serving.max_num_batched_tokens,
-    )
-
-
-def meets_slos(served: Served, slo: object) -> NDArray[np.bool_]:
+def meets_slos(served: Served, slo: Mapping[str, float]) -> NDArray[np.bool_]:
     """Which rows meet every SLO; an undefined latency meets none."""
     met = np.ones(len(served.utilization), dtype=bool)
     for ratio in slo_ratios(served, slo).values():
@@ -237,23 +222,23 @@ def meets_slos(served: Served, slo: object) -> NDArray[np.bool_]:
     return met
 
 
-def slo_ratios(served: Served, slo: object) -> dict[str, Array]:
+def slo_ratios(served: Served, slo: Mapping[str, float]) -> dict[str, Array]:
     """Predicted value over limit for each SLO, (rows,); NaN counts as missed (inf)."""
     ratios = {}
-    for key, limit_ms in dict(slo).items():  # type: ignore[call-overload]
+    for key, limit_ms in slo.items():
         metric, statistic, _ = key.split("_")
         value = served.latency[metric].at(statistic) * MS_PER_S
         ratios[key] = np.where(np.isnan(value), np.inf, value / limit_ms)
     return ratios
 
 
-def attainment(served: Served, slo: object) -> Array:
+def attainment(served: Served, slo: Mapping[str, float]) -> Array:
     """Share of requests within the limits of every latency that has a percentile SLO, (rows,).
 
     Latencies are taken as independent; they rise together, so the joint share is no smaller.
     """
     shares: dict[str, Array] = {}
-    for key, limit_ms in dict(slo).items():  # type: ignore[call-overload]
+    for key, limit_ms in slo.items():
         metric, statistic, _ = key.split("_")
         if statistic != "mean":
             share = served.latency[metric].share_within(limit_ms / MS_PER_S)

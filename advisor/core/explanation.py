@@ -8,6 +8,7 @@ import numpy as np
 
 from advisor.core.coefficients import table
 from advisor.core.evaluation import hourly_cost
+from advisor.core.hardware import HardwareProfile
 from advisor.core.units import MS_PER_S
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _bottleneck(plan: Plan, row: int) -> str:
     decode, prefill = plan.evaluator.operating_point(one)
     words = []
     for phase, times in (("Decode", decode), ("prefill", prefill)):
-        shares = {cause: float(share[0, 0]) for cause, share in times.shares().items()}
+        shares = {cause: float(share[0]) for cause, share in times.shares().items()}
         cause = max(shares, key=lambda c: shares[c])
         words.append(f"{phase} is {BOUND_NAMES[cause]} ({shares[cause]:.0%} of the step)")
     return f"{' and '.join(words)}."
@@ -167,7 +168,7 @@ def assumptions(plan: Plan) -> list[str]:
 def warnings(plan: Plan) -> list[dict[str, str]]:
     """What should make a reader careful."""
     found = []
-    for device in request_hardware(plan):
+    for device in _devices(plan):
         if device.price is None:
             found.append(_warning("no_price", f"{device.name} has no price: its costs are null."))
         elif device.price.as_of is None:
@@ -193,8 +194,7 @@ def warnings(plan: Plan) -> list[dict[str, str]]:
     return found
 
 
-def request_hardware(plan: Plan):  # type: ignore[no-untyped-def]
-    """Devices of the request, each once."""
+def _devices(plan: Plan) -> list[HardwareProfile]:
     return list({device.name: device for device in plan.request.hardware}.values())
 
 

@@ -7,8 +7,9 @@ from itertools import product
 
 import numpy as np
 
+from advisor.core.coefficients import EngineSettings, engine_settings
 from advisor.core.enumeration import Rejection, weight_precisions
-from advisor.core.evaluation import Evaluator, layout_settings
+from advisor.core.evaluation import Evaluator
 from advisor.core.hardware import HardwareProfile
 from advisor.core.layouts import Layout, Split
 from advisor.core.memory import MemoryFit, memory_fit
@@ -17,43 +18,37 @@ from advisor.core.precision import WEIGHT_BYTES, compute_arithmetic
 from advisor.core.units import GIB
 from advisor.core.workload import PlanRequest
 
+_PRICED = ("cost", "balanced")
+"""Objectives that compare costs."""
+
 _SMALLER_FORMATS = ("fp8", "int4_awq")
 """Formats to propose when a model does not fit in those asked for, by falling size."""
 
 
-def sort_out(
+def evaluator(
     request: PlanRequest, layouts: Sequence[Layout]
-) -> tuple[list[Layout], list[Rejection]]:
-    """Layouts that hold at least one request of the longest length, and a rejection for each other.
+) -> tuple[Evaluator, list[Rejection]]:
+    """Layouts that hold at least one request of the longest length, ready to be evaluated, and a
+    rejection for each other.
 
-    Under `objective: cost` (and `balanced`), hardware without a price is rejected too.
+    Under `objective: cost` and `balanced`, hardware without a price is rejected too.
     """
-    fit = _fit(request, layouts)
-    kept: list[Layout] = []
+    settings = [_settings(request, layout) for layout in layouts]
+    fit = memory_fit(request.model, layouts, settings, request.workload)
+    kept: list[int] = []
     rejected: list[Rejection] = []
     proposals: dict[HardwareProfile, str] = {}
     for i, layout in enumerate(layouts):
-        device = layout.hardware
         if not fit.fits[i]:
-            if device not in proposals:
-                proposals[device] = what_fits(request, device)
-            rejected.append(_unfit(layout, fit, i, proposals[device]))
-        elif request.objective in ("cost", "balanced") and device.price is None:
-            detail = (
-                f"{device.name} has no price, and objective {request.objective} compares costs."
-            )
-            rejected.append(
-                Rejection(
-                    device.name,
-                    layout.split,
-                    "no_price",
-                    detail,
-                    "Give its price, or choose another objective.",
-                )
-            )
+            proposal = proposals.get(layout.hardware) or what_fits(request, layout.hardware)
+            proposals[layout.hardware] = proposal
+            rejected.append(_unfit(layout, fit, i, proposal))
+        elif request.objective in _PRICED and layout.hardware.price is None:
+            rejected.append(_unpriced(layout, request.objective))
         else:
-            kept.append(layout)
-    return kept, rejected
+            kept.append(i)
+    chosen = [layouts[i] for i in kept]
+    return Evaluator(request, chosen, [settings[i] for i in kept], fit.take(kept)), rejected
 
 
 def what_fits(request: PlanRequest, device: HardwareProfile) -> str:
@@ -97,8 +92,27 @@ def overloaded(request: PlanRequest, evaluator: Evaluator) -> list[Rejection]:
 
 
 def _fit(request: PlanRequest, layouts: Sequence[Layout]) -> MemoryFit:
-    settings = [layout_settings(request, layout) for layout in layouts]
+    settings = [_settings(request, layout) for layout in layouts]
     return memory_fit(request.model, layouts, settings, request.workload)
+
+
+def _settings(request: PlanRequest, layout: Layout) -> EngineSettings:
+    serving = request.serving
+    return engine_settings(
+        serving.engine,
+        layout.hardware,
+        layout.split.accelerators,
+        serving.memory_utilization,
+        serving.max_num_seqs,
+        serving.max_num_batched_tokens,
+    )
+
+
+def _unpriced(layout: Layout, objective: str) -> Rejection:
+    device = layout.hardware.name
+    detail = f"{device} has no price, and objective {objective} compares costs."
+    remedy = "Give its price, or choose another objective."
+    return Rejection(device, layout.split, "no_price", detail, remedy)
 
 
 def _unfit(layout: Layout, fit: MemoryFit, i: int, proposal: str) -> Rejection:

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.core.batching import ServiceCurves
+from advisor.core.batching import ServiceTable
 from advisor.core.queueing import (
     Wait,
     combined_wait_quantile,
     prefill_wait,
-    quantile_index,
     slot_wait,
     stationary,
 )
@@ -122,13 +122,13 @@ class Replicas:
         return replace(self, slots=np.minimum(self.slots, columns))
 
 
-def serve(curves: ServiceCurves, rows: Replicas, workload: Workload) -> Served:
+def serve(curves: ServiceTable, rows: Replicas, workload: Workload) -> Served:
     """Evaluate every row under the workload's load."""
     evaluate = {"open": _open, "closed": _closed, "saturated": _saturated}[workload.mode]
     return evaluate(curves, rows, workload)
 
 
-def _open(curves: ServiceCurves, rows: Replicas, workload: Workload) -> Served:
+def _open(curves: ServiceTable, rows: Replicas, workload: Workload) -> Served:
     assert workload.request_rate_per_s is not None
     offered = workload.request_rate_per_s * workload.peak_to_mean
     effective = rows.count * rows.router_efficiency
@@ -137,15 +137,15 @@ def _open(curves: ServiceCurves, rows: Replicas, workload: Workload) -> Served:
     stable = utilization < 1
     arrivals = np.where(stable, offered / effective, one / 2)
     chain = stationary(curves.rate[rows.layout], rows.slots, arrivals)
-    picked = _Picked(curves, rows.layout)
+    picked, states = _Picked(curves, rows.layout), _States(chain.found)
     arrivals_cv2 = 1 + (workload.arrival_cv**2 - 1) / rows.count  # a random split thins a renewal
     waits = (
         slot_wait(chain, one, arrivals, _variability(curves, rows, workload, arrivals_cv2)),
-        _prompt_wait(picked, chain.found, arrivals, arrivals_cv2, workload),
+        _prompt_wait(picked, states, arrivals, arrivals_cv2, workload),
     )
-    ttft = _ttft(picked, chain.found, rows.front_end, waits, workload)
-    tpot = _tpot(picked, chain.found, workload)
-    itl = _itl(picked, chain.found, tpot)
+    ttft = _ttft(picked, states, rows.front_end, waits, workload)
+    tpot = _tpot(picked, states, workload)
+    itl = _itl(picked, states, tpot)
     latency = {"ttft": ttft, "tpot": tpot, "itl": itl, "e2e": _e2e(ttft, tpot, workload)}
     latency = {name: _where(stable, value) for name, value in latency.items()}
     served = np.minimum(offered, effective * one)
@@ -161,7 +161,7 @@ def _open(curves: ServiceCurves, rows: Replicas, workload: Workload) -> Served:
     )
 
 
-def _closed(curves: ServiceCurves, rows: Replicas, workload: Workload) -> Served:
+def _closed(curves: ServiceTable, rows: Replicas, workload: Workload) -> Served:
     assert workload.concurrency is not None
     low, spare = np.divmod(workload.concurrency, rows.count)
     share = spare / rows.count
@@ -171,17 +171,17 @@ def _closed(curves: ServiceCurves, rows: Replicas, workload: Workload) -> Served
     busier = np.where(share > 0, many.clients, few.clients)
     point = _closed_replica(curves, rows, workload, busier)
     picked, gaps = _Picked(curves, rows.layout), _gaps(workload)
-    found = _at(point.in_service, curves.service.shape[1])
-    tpot = _tpot(picked, found, workload)
+    states = _at(point.in_service, curves.service.shape[1])
+    tpot = _tpot(picked, states, workload)
     total = workload.concurrency / served
     waits = (Wait(np.zeros_like(total), np.full_like(total, np.inf)), point.prompt_wait)
-    ttft = _ttft(picked, found, rows.front_end, waits, workload)
+    ttft = _ttft(picked, states, rows.front_end, waits, workload)
     queue = _queue_spread(point, one, curves, rows, workload)
     ttft = _shift(ttft, total - gaps * tpot.mean, queue)
     latency = {
         "ttft": ttft,
         "tpot": tpot,
-        "itl": _itl(picked, found, tpot),
+        "itl": _itl(picked, states, tpot),
         "e2e": _e2e(ttft, tpot, workload),
     }
     saturation = rows.count * rows.router_efficiency * one
@@ -196,10 +196,10 @@ def _closed(curves: ServiceCurves, rows: Replicas, workload: Workload) -> Served
     )
 
 
-def _saturated(curves: ServiceCurves, rows: Replicas, workload: Workload) -> Served:
+def _saturated(curves: ServiceTable, rows: Replicas, workload: Workload) -> Served:
     picked = _Picked(curves, rows.layout)
-    found = _at(rows.slots.astype(np.float64), curves.service.shape[1])
-    tpot = _tpot(picked, found, workload)
+    states = _at(rows.slots.astype(np.float64), curves.service.shape[1])
+    tpot = _tpot(picked, states, workload)
     undefined = Latency(
         np.full(len(rows.slots), np.nan), np.full((len(rows.slots), len(LEVELS)), np.nan)
     )
@@ -214,7 +214,7 @@ def _saturated(curves: ServiceCurves, rows: Replicas, workload: Workload) -> Ser
         latency={
             "ttft": undefined,
             "tpot": tpot,
-            "itl": _itl(picked, found, tpot),
+            "itl": _itl(picked, states, tpot),
             "e2e": undefined,
         },
     )
@@ -223,7 +223,7 @@ def _saturated(curves: ServiceCurves, rows: Replicas, workload: Workload) -> Ser
 class _Picked:
     """The curves of each row's layout."""
 
-    def __init__(self, curves: ServiceCurves, layout: Index) -> None:
+    def __init__(self, curves: ServiceTable, layout: Index) -> None:
         self.own_prefill = curves.own_prefill[layout]
         self.decode_step = curves.decode_step[layout]
         self.mixed_step = curves.mixed_step[layout]
@@ -231,6 +231,7 @@ class _Picked:
         self.mixed_share = curves.mixed_share[layout]
         self.prompt_delay = curves.prompt_delay[layout]
 
+    @cached_property
     def residual_step(self) -> Array:
         """Mean rest of the step under way when a request arrives, E[t^2] / (2 E[t]); 0 when the
         replica is empty (n = 1 counts the arrival itself)."""
@@ -239,7 +240,36 @@ class _Picked:
         second = (1 - share) * self.decode_step**2 + share * self.mixed_step**2
         rest = second / (2 * first)
         rest[:, 0] = 0.0
-        return rest
+        return np.asarray(rest)
+
+
+class _States:
+    """The distribution of the number in service that requests are served in, (rows, columns)."""
+
+    def __init__(self, found: Array) -> None:
+        self.found = found
+        rows, columns = found.shape
+        self._row = np.arange(rows)[:, None]
+        reached = np.minimum(np.cumsum(found, axis=1), 1.0) + 2.0 * self._row
+        self._reached, self._columns = reached.ravel(), columns
+
+    def mean(self, curve: Array) -> Array:
+        """Mean of a function of the number in service, (rows,)."""
+        return np.asarray(np.einsum("ij,ij->i", self.found, curve))
+
+    def quantiles(self, curve: Array, level: Array | None = None) -> Array:
+        """Values of a rising function at the states of each level (of `LEVELS` if None)."""
+        index = self._at_levels if level is None else self._index(level)
+        return np.asarray(curve[self._row, index])
+
+    @cached_property
+    def _at_levels(self) -> Index:
+        return self._index(np.broadcast_to(LEVELS, (len(self.found), len(LEVELS))))
+
+    def _index(self, level: Array) -> Index:
+        wanted = (level + 2.0 * self._row).ravel()
+        index = np.searchsorted(self._reached, wanted).reshape(level.shape)
+        return np.clip(index - self._row * self._columns, 0, self._columns - 1)
 
 
 @dataclass(frozen=True)
@@ -253,13 +283,13 @@ class _ClosedPoint:
 
 
 def _closed_replica(
-    curves: ServiceCurves, rows: Replicas, workload: Workload, clients: Index
+    curves: ServiceTable, rows: Replicas, workload: Workload, clients: Index
 ) -> _ClosedPoint:
     """Solve clients = n + mu(n) * (front end + waits before service) for n, at most the slots."""
     picked, rate = _Picked(curves, rows.layout), curves.rate[rows.layout]
     n = np.arange(1, rate.shape[1] + 1)
     behind = _prompt_delay_mean(picked, rate, workload) * (n > 1)
-    before = rows.front_end[:, None] + picked.residual_step() + behind
+    before = rows.front_end[:, None] + picked.residual_step + behind
     needed = np.maximum.accumulate(n + rate * before, axis=1)
     inside = n <= rows.slots[:, None]
     reached = ((needed <= clients[:, None]) & inside).sum(axis=1)
@@ -290,7 +320,7 @@ def _prompt_delay_mean(picked: _Picked, rate: Array, workload: Workload) -> Arra
 
 
 def _queue_spread(
-    point: _ClosedPoint, one: Array, curves: ServiceCurves, rows: Replicas, workload: Workload
+    point: _ClosedPoint, one: Array, curves: ServiceTable, rows: Replicas, workload: Workload
 ) -> Array:
     """Deviation of a full replica's slot wait from its mean [s], (rows, levels): the sum of as
     many departures as clients wait before one."""
@@ -299,7 +329,7 @@ def _queue_spread(
     return spread[:, None] * _Z
 
 
-def _at(in_service: Array, columns: int) -> Array:
+def _at(in_service: Array, columns: int) -> _States:
     """The distribution that stands at one, possibly fractional, number in service."""
     n = np.maximum(in_service, 1.0)
     low = np.floor(n).astype(int)
@@ -308,14 +338,14 @@ def _at(in_service: Array, columns: int) -> Array:
     found = np.zeros((len(n), columns))
     found[row, low - 1] = 1 - part
     found[row, np.minimum(low, columns - 1)] += part
-    return found
+    return _States(found)
 
 
 def _gaps(workload: Workload) -> float:
     return max(workload.output_tokens.mean - 1, 0.0)
 
 
-def _work_cv2(curves: ServiceCurves, rows: Replicas, workload: Workload) -> Array:
+def _work_cv2(curves: ServiceTable, rows: Replicas, workload: Workload) -> Array:
     """Squared variation of the work of a request: prompt and decode in their shares of service."""
     service = curves.service[rows.layout, rows.slots - 1]
     decode = _gaps(workload) * curves.tpot[rows.layout, rows.slots - 1] / service
@@ -324,66 +354,62 @@ def _work_cv2(curves: ServiceCurves, rows: Replicas, workload: Workload) -> Arra
 
 
 def _variability(
-    curves: ServiceCurves, rows: Replicas, workload: Workload, arrivals_cv2: Array
+    curves: ServiceTable, rows: Replicas, workload: Workload, arrivals_cv2: Array
 ) -> Array:
     return np.maximum((arrivals_cv2 + _work_cv2(curves, rows, workload)) / 2, 1e-3)
 
 
 def _prompt_wait(
-    picked: _Picked, found: Array, arrivals: Array, arrivals_cv2: Array, workload: Workload
+    picked: _Picked, states: _States, arrivals: Array, arrivals_cv2: Array, workload: Workload
 ) -> Wait:
     cv2 = workload.input_tokens.squared_cv
-    delay = (found * picked.prompt_delay).sum(axis=1)
-    square = (found * picked.prompt_delay**2).sum(axis=1) * (1 + cv2)
+    delay = states.mean(picked.prompt_delay)
+    square = states.mean(picked.prompt_delay**2) * (1 + cv2)
     return prefill_wait(delay, square, arrivals, (arrivals_cv2 + cv2) / (1 + cv2))
 
 
 def _ttft(
-    picked: _Picked, found: Array, front_end: Array, waits: tuple[Wait, Wait], workload: Workload
+    picked: _Picked, states: _States, front_end: Array, waits: tuple[Wait, Wait], workload: Workload
 ) -> Latency:
     """Front end, rest of the step under way, waits for a slot and behind prompts, own prompt."""
-    state = picked.own_prefill + picked.residual_step()
-    mean_state = (found * state).sum(axis=1)
-    row = np.arange(len(found))[:, None]
-    of_state = state[row, quantile_index(found, LEVELS[None, :])] - mean_state[:, None]
+    state = picked.own_prefill + picked.residual_step
+    mean_state = states.mean(state)
+    of_state = states.quantiles(state) - mean_state[:, None]
     by_length = np.maximum(picked.own_prefill - picked.decode_step, 0.0)
-    of_length = _length_deviation(workload.input_tokens) * (found * by_length).sum(axis=1)[:, None]
+    of_length = _length_deviation(workload.input_tokens) * states.mean(by_length)[:, None]
     mean_wait = waits[0].mean + waits[1].mean
     of_wait = combined_wait_quantile(*waits, LEVELS) - mean_wait[:, None]
     mean = front_end + mean_state + mean_wait
-    least = (front_end + picked.own_prefill[:, 0])[:, None]
     quantiles = mean[:, None] + _root_sum(of_state, of_length, of_wait)
     if workload.input_tokens.sigma == 0:
-        quantiles = np.maximum(quantiles, least)
+        quantiles = np.maximum(quantiles, (front_end + picked.own_prefill[:, 0])[:, None])
     return Latency(mean, quantiles)
 
 
-def _tpot(picked: _Picked, found: Array, workload: Workload) -> Latency:
+def _tpot(picked: _Picked, states: _States, workload: Workload) -> Latency:
     """Mean gap of a request: over the states it lives through, and the prompts it meets."""
     gaps = _gaps(workload)
     if gaps == 0:
-        nothing = np.full(len(found), np.nan)
-        return Latency(nothing, np.full((len(found), len(LEVELS)), np.nan))
-    mean = (found * picked.tpot).sum(axis=1)
-    row = np.arange(len(found))[:, None]
-    of_state = picked.tpot[row, quantile_index(found, LEVELS[None, :])] - mean[:, None]
-    met = (found * picked.mixed_share).sum(axis=1) * gaps
-    longer = (found * (picked.mixed_step - picked.decode_step)).sum(axis=1)
-    of_prompts = (np.sqrt(met) * np.maximum(longer, 0.0) / gaps)[:, None] * _Z
+        rows = len(states.found)
+        return Latency(np.full(rows, np.nan), np.full((rows, len(LEVELS)), np.nan))
+    mean = states.mean(picked.tpot)
+    of_state = states.quantiles(picked.tpot) - mean[:, None]
+    met = states.mean(picked.mixed_share) * gaps
+    longer = np.maximum(states.mean(picked.mixed_step - picked.decode_step), 0.0)
+    of_prompts = (np.sqrt(met) * longer / gaps)[:, None] * _Z
     quantiles = mean[:, None] + _root_sum(_MEMORY_OF_STATE * of_state, of_prompts)
     return Latency(mean, np.maximum(quantiles, picked.tpot[:, :1]))
 
 
-def _itl(picked: _Picked, found: Array, tpot: Latency) -> Latency:
+def _itl(picked: _Picked, states: _States, tpot: Latency) -> Latency:
     """Single gaps: mixed steps are the longest ones, so they are the gaps above their share."""
-    mixed = np.clip((found * picked.mixed_share).sum(axis=1), 0.0, 1.0)[:, None]
-    row = np.arange(len(found))[:, None]
+    mixed = np.clip(states.mean(picked.mixed_share), 0.0, 1.0)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         in_plain = np.where(mixed < 1, LEVELS / (1 - mixed), 1.0)
         in_mixed = np.where(mixed > 0, (LEVELS - (1 - mixed)) / mixed, 0.0)
-    plain = picked.decode_step[row, quantile_index(found, np.clip(in_plain, 0, 1))]
-    long = picked.mixed_step[row, quantile_index(found, np.clip(in_mixed, 0, 1))]
-    quantiles = np.where(LEVELS > 1 - mixed, np.maximum(long, plain), plain)
+    plain = states.quantiles(picked.decode_step, np.clip(in_plain, 0, 1))
+    longer = states.quantiles(picked.mixed_step, np.clip(in_mixed, 0, 1))
+    quantiles = np.where(1 - mixed < LEVELS, np.maximum(longer, plain), plain)
     quantiles = np.where(np.isnan(tpot.mean)[:, None], np.nan, quantiles)
     return Latency(tpot.mean, np.maximum.accumulate(quantiles, axis=1))
 

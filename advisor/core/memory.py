@@ -8,7 +8,7 @@ holds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,11 @@ class MemoryFit:
     per_sequence: Array
     capacity_tokens: Array
     max_concurrency: Array
+
+    def take(self, rows: Sequence[int]) -> MemoryFit:
+        """The fit of some of the layouts."""
+        index = np.array(rows, dtype=np.int64)
+        return MemoryFit(*(getattr(self, f.name)[index] for f in fields(self)))
 
     @property
     def fits(self) -> NDArray[np.bool_]:

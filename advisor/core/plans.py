@@ -114,8 +114,7 @@ def plan(request: PlanRequest) -> Plan:
     _validate(request)
     layouts, rejected = enumerate_layouts(request)
     warnings = precision_warnings(request, layouts)
-    layouts, unfit = fitting.sort_out(request, layouts)
-    evaluator = Evaluator(request, layouts)
+    evaluator, unfit = fitting.evaluator(request, layouts)
     overloaded = fitting.overloaded(request, evaluator)
     return Plan(request, evaluator, rejected + unfit + overloaded, warnings)
 

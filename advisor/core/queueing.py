@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+_NEWTON_STEPS = 12
+
 
 @dataclass(frozen=True)
 class Stationary:
@@ -100,33 +102,34 @@ def combined_wait_quantile(first: Wait, second: Wait, level: Array) -> Array:
     """Quantiles [s] of the sum of two independent waits, shape (rows, levels).
 
     The tail of the sum is P1 (1 - P2) e^(-at) + P2 (1 - P1) e^(-bt) + P1 P2 H(t), with H the tail
-    of the sum of two exponentials; it falls with t, so the quantile is found by bisection.
+    of the sum of two exponentials. Where it starts above 1 - level, the quantile is found by
+    Newton steps on its logarithm, kept within a shrinking bracket.
     """
-    p, a = first.probability[:, None], first.decay[:, None]
-    q, b = second.probability[:, None], second.decay[:, None]
-    b = np.where(np.isfinite(b), b, 1e12)
-    close = np.abs(a - b) < 1e-6 * a
-    b = np.where(close, b * (1 + 1e-5), b)
-    target = 1 - level[None, :]
-    low = np.zeros(np.broadcast_shapes(p.shape, target.shape))
-    high = (60 + np.log1p(1 / target)) * (1 / a + 1 / b) + low
-    for _ in range(50):
-        t = (low + high) / 2
-        ea, eb = np.exp(-a * t), np.exp(-b * t)
-        both = (b * ea - a * eb) / (b - a)
-        above = p * (1 - q) * ea + q * (1 - p) * eb + p * q * both > target
+    p, q = first.probability, second.probability
+    target = np.broadcast_to(1 - level, (len(p), len(level)))
+    row, column = np.nonzero(1 - ((1 - p) * (1 - q))[:, None] > target)
+    result = np.zeros(target.shape)
+    if len(row):
+        waits = (p[row], first.decay[row], q[row], np.minimum(second.decay[row], 1e12))
+        result[row, column] = _tail_inverse(*waits, target[row, column])
+    return result
+
+
+def _tail_inverse(p: Array, a: Array, q: Array, b: Array, target: Array) -> Array:
+    """Time at which the tail of the sum of two zero-inflated exponentials falls to `target`."""
+    b = np.where(np.abs(a - b) < 1e-6 * a, b * (1 + 1e-5), b)
+    both = p * q / (b - a)
+    of_a, of_b = p * (1 - q) + both * b, q * (1 - p) - both * a
+    low, high = np.zeros_like(target), np.log(2 / target) * (1 / a + 1 / b)
+    slower = np.minimum(a, b)
+    t = np.clip(np.log(np.maximum(p, q) / target) / slower, 0.0, high)
+    for _ in range(_NEWTON_STEPS):
+        ea, eb = of_a * np.exp(-a * t), of_b * np.exp(-b * t)
+        tail = np.maximum(ea + eb, 1e-300)
+        above = tail > target
         low, high = np.where(above, t, low), np.where(above, high, t)
-    return np.where(1 - (1 - p) * (1 - q) > target, high, 0.0)
-
-
-def quantile_index(distribution: Array, level: Array) -> NDArray[np.int64]:
-    """Column at which each row's cumulative distribution reaches each level, (rows, levels)."""
-    rows, columns = distribution.shape
-    reached = np.minimum(np.cumsum(distribution, axis=1), 1.0)
-    offset = 2.0 * np.arange(rows)[:, None]
-    flat = (reached + offset).ravel()
-    index = np.searchsorted(
-        flat, (np.broadcast_to(level, (rows, level.shape[-1])) + offset).ravel()
-    )
-    index = index.reshape(rows, level.shape[-1]) - np.arange(rows)[:, None] * columns
-    return np.clip(index, 0, columns - 1)
+        slope = np.maximum((a * ea + b * eb) / tail, 1e-12 * slower)
+        step = t + np.log(tail / target) / slope
+        inside = (step >= low) & (step <= high)
+        t = np.where(inside, step, (low + high) / 2)
+    return t

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Index = NDArray[np.int64]
 
-RUNGS = 64
+RUNGS = 32
 """Counts evaluated at once for a layout: every one up to this span, evenly by ratio above it."""
 
 
@@ -19,7 +19,7 @@ def ladder(low: int, high: int) -> list[int]:
         return []
     if high - low < RUNGS:
         return list(range(low, high + 1))
-    return np.unique(np.geomspace(low, high, RUNGS).round().astype(int)).tolist()
+    return [int(n) for n in np.unique(np.geomspace(low, high, RUNGS).round())]
 
 
 def smallest_holding(holds: Callable[[list[int]], NDArray[np.bool_]], low: int, high: int) -> int:

@@ -66,6 +66,15 @@ def suspicions(profile: HardwareProfile) -> Warnings:
     return [*_sparse(profile, sheet), *_both_directions(profile, sheet), *_plate(profile, sheet)]
 
 
+def price_warnings(profile: HardwareProfile) -> Warnings:
+    """Warnings about a price that is missing, or whose date is."""
+    if profile.price is None:
+        return [_found("no_price", "There is no price: costs are null.")]
+    if profile.price.as_of is None:
+        return [_found("undated_price", "The price has no date: it may be old.")]
+    return []
+
+
 def _data_sheet(profile: HardwareProfile) -> DataSheet | None:
     """The device that this seems to be: by name, else by vendor and memory bandwidth."""
     vendor, words = profile.vendor.lower(), set(re.split("[-._]|gb", profile.name))
