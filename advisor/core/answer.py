@@ -183,7 +183,7 @@ class CandidateWriter:
         }
 
 
-def inputs(request: PlanRequest, evaluator: Evaluator) -> dict[str, Any]:
+def inputs(request: PlanRequest) -> dict[str, Any]:
     """The request with every default filled in."""
     workload, limits, serving = request.workload, request.limits, request.serving
     cost_limit = limits.max_cost_per_hour

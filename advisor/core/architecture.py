@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 VOCABULARY_PADDING = 64
 """Engines pad the vocabulary to a multiple of this before splitting it."""
@@ -57,17 +57,6 @@ class Matrix:
         if self.split == "none":
             return 1
         return min(ranks, self.units) if self.split == "heads" else ranks
-
-
-class Mixer(Protocol):
-    """What a token mixer must say of itself."""
-
-    @property
-    def window(self) -> int | None: ...
-    def matrices(self, hidden: int) -> tuple[Matrix, ...]: ...
-    def cache_elements(self, ranks: int) -> int: ...
-    def decode_flop_per_context_token(self) -> float: ...
-    def prefill_flop_per_pair(self) -> float: ...
 
 
 @dataclass(frozen=True)

@@ -93,11 +93,13 @@ class ServiceCurves:
         growth = np.log(np.maximum(self.grid[there] / self.grid[here], 1 + 1e-9))
         balance = self.grid[here]
         kept = balance + 9 * np.sqrt(balance / np.maximum(gain / growth, 1e-3)) + 40
-        return np.minimum(kept.astype(np.int64), slots)
+        return np.asarray(np.minimum(kept.astype(np.int64), slots))
 
     def _between(self, n: Array | Index) -> tuple[Index, Array]:
         """The grid point at or below each n, and how far n lies towards the next."""
-        low = np.clip(np.searchsorted(self.grid, n, side="right") - 1, 0, max(len(self.grid) - 2, 0))
+        low = np.clip(
+            np.searchsorted(self.grid, n, side="right") - 1, 0, max(len(self.grid) - 2, 0)
+        )
         high = np.minimum(low + 1, len(self.grid) - 1)
         width = np.maximum(self.grid[high] - self.grid[low], 1)
         return low, np.clip((n - self.grid[low]) / width, 0.0, 1.0)

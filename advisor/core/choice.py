@@ -1,4 +1,4 @@
-"""Choosing a plan: what an objective ranks by, the Pareto front, and the answer when nothing fits."""
+"""Choosing among evaluated plans: the best by a score, the Pareto front and its knee."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 TIE = 0.005
@@ -25,7 +26,7 @@ def pareto_front(latency: Array, cost: Array) -> NDArray[np.int64]:
 
 
 def best_of(
-    score: Array, eligible: Mask, accelerators: Array, tensor_parallel: Array
+    score: Array, eligible: Mask, accelerators: Index, tensor_parallel: Index
 ) -> int | None:
     """The eligible row with the smallest score (all positive); ties as `TIE` says."""
     usable = eligible & np.isfinite(score)
@@ -37,7 +38,7 @@ def best_of(
 
 
 def knee(latency: Array, cost: Array, eligible: Mask) -> int | None:
-    """The row of the eligible Pareto front furthest from the chord between its ends, on log axes."""
+    """The row of the eligible front furthest from the chord between its ends, on log axes."""
     front = pareto_front(np.where(eligible, latency, np.nan), np.where(eligible, cost, np.nan))
     if not len(front):
         return None

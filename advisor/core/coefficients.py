@@ -24,7 +24,7 @@ def table(name: str) -> Mapping[str, Any]:
 
 
 def coefficient(name: str, hardware: HardwareProfile, engine: str) -> float:
-    """One coefficient: the device's own, else its generation's, else the engine's, else the default."""
+    """One coefficient: the device's own, else its generation's, its engine's, or the default."""
     entry = table("coefficients.toml")[name]
     override = hardware.efficiency.get(name)
     if override is not None:
@@ -107,4 +107,4 @@ def _utilization(
     )
     if hardware.memory_gib > 60:
         reserve_mib = max(reserve_mib, entry["reserve_gib_min_above_60_gib"] * 1024)
-    return max(0.0, 1 - reserve_mib / 1024 / hardware.memory_gib)
+    return float(max(0.0, 1 - reserve_mib / 1024 / hardware.memory_gib))

@@ -1,4 +1,4 @@
-"""The other side of the choice: the same accelerators spent as replicas or as tensor parallelism."""
+"""The other side of the choice: the same accelerators as replicas or as tensor parallelism."""
 
 from __future__ import annotations
 

@@ -97,10 +97,11 @@ def _splits(request: PlanRequest, device: HardwareProfile) -> Iterator[Split]:
 
 def _rejection(request: PlanRequest, layout: Layout) -> Rejection | None:
     device, split, model = layout.hardware, layout.split, request.model
-    for check in (_arithmetic, _degrees, _shapes, _links):
-        found = check(model, layout)
-        if found:
-            return Rejection(device.name, split, *found)
+    found = (
+        _arithmetic(layout) or _degrees(model, layout) or _shapes(model, layout) or _links(layout)
+    )
+    if found:
+        return Rejection(device.name, split, *found)
     most = request.limits.max_accelerators
     needed = split.accelerators * (1 + request.limits.spare_replicas)
     if needed > most:
@@ -118,7 +119,7 @@ def _rejection(request: PlanRequest, layout: Layout) -> Rejection | None:
 Reason = tuple[str, str, str | None]
 
 
-def _arithmetic(model: ModelProfile, layout: Layout) -> Reason | None:
+def _arithmetic(layout: Layout) -> Reason | None:
     device, weights = layout.hardware, layout.split.weights
     for storage in (weights, "bf16"):
         if compute_arithmetic(storage, device.dense_tflops) is None:
@@ -149,6 +150,9 @@ def _degrees(model: ModelProfile, layout: Layout) -> Reason | None:
 
 def _shapes(model: ModelProfile, layout: Layout) -> Reason | None:
     split = layout.split
+    plain = split.expert_parallel == split.attention_data_parallel == 1
+    if plain and split.tensor_parallel in model.valid_tensor_parallel:
+        return None
     faults = _faults(model, split.tensor_parallel, split)
     if not faults:
         return None
@@ -178,7 +182,7 @@ def _nearest_degree(model: ModelProfile, split: Split) -> str:
     return f"tensor_parallel {nearest} is the nearest that divides (possible: {listed})."
 
 
-def _links(model: ModelProfile, layout: Layout) -> Reason | None:
+def _links(layout: Layout) -> Reason | None:
     device, split = layout.hardware, layout.split
     needed, domain = split.accelerators, device.largest_domain
     if needed <= domain or device.network_gb_s_per_direction is not None:
@@ -189,8 +193,8 @@ def _links(model: ModelProfile, layout: Layout) -> Reason | None:
         )
     else:
         detail = (
-            f"{needed} accelerators leave the link that joins {domain} {device.name}, and its profile "
-            "names no network."
+            f"{needed} accelerators leave the link that joins {domain} {device.name}, "
+            "and its profile names no network."
         )
     return (
         "no_network",
@@ -199,7 +203,7 @@ def _links(model: ModelProfile, layout: Layout) -> Reason | None:
     )
 
 
-def precision_warnings(request: PlanRequest, layouts: Sequence[Layout]) -> list[dict[str, str]]:
+def precision_warnings(layouts: Sequence[Layout]) -> list[dict[str, str]]:
     """Where weights are computed in another arithmetic than they are named for."""
     warnings: dict[tuple[str, str], dict[str, str]] = {}
     for layout in layouts:
@@ -209,6 +213,6 @@ def precision_warnings(request: PlanRequest, layouts: Sequence[Layout]) -> list[
         if used != wanted and (device.name, weights) not in warnings:
             warnings[device.name, weights] = {
                 "code": "computed_in_other_arithmetic",
-                "detail": f"{device.name} has no {wanted}: {weights} weights are multiplied in {used}.",
+                "detail": f"{device.name} has no {wanted}: {weights} weights compute in {used}.",
             }
     return list(warnings.values())

@@ -33,7 +33,7 @@ PLATEAU = 1.01
 
 @dataclass(frozen=True)
 class Candidates:
-    """Evaluated plans, one row each: a layout and how many replicas of it stand (spares included)."""
+    """Evaluated plans, one row each: a layout and how many replicas of it, spares included."""
 
     layout: Index
     replicas: Index
@@ -106,9 +106,9 @@ class Evaluator:
             return np.minimum(slots, workload.concurrency // serving + 2)
         assert workload.request_rate_per_s is not None
         offered = workload.request_rate_per_s * workload.peak_to_mean
-        offered = offered / self.request.serving.router_efficiency / serving
+        each = offered / self.request.serving.router_efficiency / serving
         saturation = self.saturation[layout]
-        arrivals = np.where(offered < saturation, offered, saturation / 2)
+        arrivals = np.where(each < saturation, each, saturation / 2)
         return self.curves.columns_needed(layout, slots, arrivals)
 
     def _rows(self, layout: Index, serving: Index) -> Replicas:
@@ -172,11 +172,12 @@ class Evaluator:
         table = self._evaluated(counts)
         meets = meets_slos(table.served, self.request.slo)
         slowest = table.served.latency["e2e"].at("p95")
-        starts = np.cumsum([0, *(len(each) for each in counts)])
+        starts = np.cumsum([0, *(len(each) for each in counts)]).tolist()
         shown: list[list[int]] = []
-        for i, each in enumerate(counts):
-            rows = slice(starts[i], starts[i + 1])
-            shown.append(self._shown(i, each, meets[rows], slowest[rows]) if each else [])
+        for each, start in zip(counts, starts, strict=False):
+            mine = slice(start, start + len(each))
+            index = len(shown)
+            shown.append(self._shown(index, each, meets[mine], slowest[mine]) if each else [])
         if all(set(a) <= set(b) for a, b in zip(shown, counts, strict=True)):
             rows = [starts[i] + counts[i].index(n) for i, each in enumerate(shown) for n in each]
             return table.take(np.array(rows, dtype=np.int64))

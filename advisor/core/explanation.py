@@ -23,7 +23,7 @@ BOUND_NAMES = {
 """What a phase is called whose time goes to each cause."""
 
 _OBJECTIVES = {
-    "latency": "least p95 end-to-end latency within the limits, while another replica gains 1 % or more",
+    "latency": "least p95 end-to-end latency, while another replica gains 1 % or more",
     "cost": "cheapest plan that meets every SLO",
     "throughput": "most output tokens per second and accelerator at saturation, within the SLOs",
     "balanced": "knee of the Pareto front of p95 end-to-end latency against hourly cost",
@@ -53,11 +53,12 @@ def describe(plan: Plan, row: int) -> str:
     stages = f" x PP{split.pipeline_parallel}" if split.pipeline_parallel > 1 else ""
     experts = f", EP{split.expert_parallel}" if split.expert_parallel > 1 else ""
     cost = hourly_cost(layout, accelerators)
-    price = "no price known" if cost is None else f"{cost:f} {layout.hardware.price.currency}/h"  # type: ignore[union-attr]
+    offer = layout.hardware.price
+    price = f"{cost:f} {offer.currency}/h" if cost is not None and offer else "no price known"
+    plural = "s" if replicas > 1 else ""
     return (
-        f"{replicas} replica{'s' if replicas > 1 else ''} x TP{split.tensor_parallel}{stages}{experts} on "
-        f"{accelerators} x {layout.hardware.name}, {split.weights} weights, {split.kv_cache} KV cache, "
-        f"{price}"
+        f"{replicas} replica{plural} x TP{split.tensor_parallel}{stages}{experts} on "
+        f"{accelerators} x {layout.hardware.name}, {split.weights} weights, {split.kv_cache} KV cache, {price}"
     )
 
 
@@ -67,8 +68,9 @@ def refusal(plan: Plan) -> str | None:
         return None
     if plan.nearest is None:
         codes = sorted({one.code for one in plan.rejected})
-        return f"No layout can serve this: {', '.join(codes)}. Each is listed in rejected with its remedy."
-    return f"No plan meets every limit. Nearest: {describe(plan, plan.nearest)}; {_misses(plan, plan.nearest)}."
+        return f"No layout can serve this ({', '.join(codes)}): rejected names what would work."
+    nearest, misses = describe(plan, plan.nearest), _misses(plan, plan.nearest)
+    return f"No plan meets every limit. Nearest: {nearest}; {misses}."
 
 
 def _misses(plan: Plan, row: int) -> str:
@@ -136,19 +138,18 @@ def _binding(plan: Plan, row: int) -> list[str]:
     if not ratios:
         return ["No SLO was given."]
     key = max(ratios, key=lambda k: ratios[k])
-    return [
-        f"The tightest SLO is {key}: {ratios[key]:.0%} of its limit of {plan.request.slo[key]:g} ms."
-    ]
+    return [f"The tightest SLO is {key}, at {ratios[key]:.0%} of its {plan.request.slo[key]:g} ms."]
 
 
 def assumptions(plan: Plan) -> list[str]:
     """What the figures rest on."""
     request, engine = plan.request, plan.request.serving.engine
     workload = request.workload
+    version = table("engines.toml")[engine]["version"]
     stated = [
-        f"Engine {engine} {table('engines.toml')[engine]['version']}: continuous batching with chunked prefill.",
-        "Step times are a roofline with efficiencies fitted on public benchmarks, by engine, arithmetic "
-        "and accelerator generation; no benchmark of this very plan was used.",
+        f"Engine {engine} {version}: continuous batching with chunked prefill.",
+        "Step times are a roofline with efficiencies fitted on public benchmarks, by engine, "
+        "arithmetic and accelerator generation; no benchmark of this very plan was used.",
     ]
     if workload.mode == "open":
         stated.append("Requests go to replicas at random; percentiles assume independent arrivals.")

@@ -34,13 +34,42 @@ class Family:
 FAMILIES: dict[str, Family] = {}
 
 SHAPING_KEYS = frozenset(
-    """num_experts num_local_experts n_routed_experts num_experts_per_tok n_shared_experts
-    moe_intermediate_size shared_expert_intermediate_size moe_layer_freq first_k_dense_replace
-    decoder_sparse_step mlp_only_layers kv_lora_rank q_lora_rank qk_nope_head_dim qk_rope_head_dim
-    v_head_dim sliding_window layer_types attention_chunk_size index_topk index_head_dim
-    mamba_num_heads mamba_expand ssm_state_size state_size linear_num_value_heads
-    linear_num_key_heads attn_layer_period hybrid_override_pattern layers_block_type
-    parallel_attn multi_query new_decoder_architecture num_nextn_predict_layers""".split()
+    [
+        "num_experts",
+        "num_local_experts",
+        "n_routed_experts",
+        "num_experts_per_tok",
+        "n_shared_experts",
+        "moe_intermediate_size",
+        "shared_expert_intermediate_size",
+        "moe_layer_freq",
+        "first_k_dense_replace",
+        "decoder_sparse_step",
+        "mlp_only_layers",
+        "kv_lora_rank",
+        "q_lora_rank",
+        "qk_nope_head_dim",
+        "qk_rope_head_dim",
+        "v_head_dim",
+        "sliding_window",
+        "layer_types",
+        "attention_chunk_size",
+        "index_topk",
+        "index_head_dim",
+        "mamba_num_heads",
+        "mamba_expand",
+        "ssm_state_size",
+        "state_size",
+        "linear_num_value_heads",
+        "linear_num_key_heads",
+        "attn_layer_period",
+        "hybrid_override_pattern",
+        "layers_block_type",
+        "parallel_attn",
+        "multi_query",
+        "new_decoder_architecture",
+        "num_nextn_predict_layers",
+    ]
 )
 """Keys that change a model's shape: one that a family does not read means it is not that family."""
 

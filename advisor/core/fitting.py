@@ -13,7 +13,6 @@ from advisor.core.evaluation import Evaluator
 from advisor.core.hardware import HardwareProfile
 from advisor.core.layouts import Layout, Split
 from advisor.core.memory import MemoryFit, memory_fit
-from advisor.core.parallelism import tensor_parallel_faults
 from advisor.core.precision import WEIGHT_BYTES, compute_arithmetic
 from advisor.core.units import GIB
 from advisor.core.workload import PlanRequest
@@ -25,9 +24,7 @@ _SMALLER_FORMATS = ("fp8", "int4_awq")
 """Formats to propose when a model does not fit in those asked for, by falling size."""
 
 
-def evaluator(
-    request: PlanRequest, layouts: Sequence[Layout]
-) -> tuple[Evaluator, list[Rejection]]:
+def evaluator(request: PlanRequest, layouts: Sequence[Layout]) -> tuple[Evaluator, list[Rejection]]:
     """Layouts that hold at least one request of the longest length, ready to be evaluated, and a
     rejection for each other.
 
@@ -54,15 +51,14 @@ def evaluator(
 def what_fits(request: PlanRequest, device: HardwareProfile) -> str:
     """The smallest change that lets the model fit on this device, in one sentence."""
     formats = [*weight_precisions(request), *_smaller(weight_precisions(request), device)]
-    options = [Layout(device, split) for split in _wider(request, device, formats)]
-    if options:
-        fit = _fit(request, options)
-        for i, layout in enumerate(options):
-            if fit.fits[i]:
-                return _proposal(layout)
+    for split in _wider(request, device, formats):
+        layout = Layout(device, split)
+        settings = [_settings(request, layout)]
+        if memory_fit(request.model, [layout], settings, request.workload).fits[0]:
+            return _proposal(layout)
     return (
-        "Nothing up to 16 pipeline stages of these accelerators fits: choose one with more memory, a "
-        "smaller model or shorter requests."
+        "Nothing up to 16 pipeline stages of these accelerators fits: choose one with more memory, "
+        "a smaller model or shorter requests."
     )
 
 
@@ -79,8 +75,8 @@ def overloaded(request: PlanRequest, evaluator: Evaluator) -> list[Rejection]:
         needed = replicas * layout.split.accelerators
         saturation = evaluator.saturation[i]
         detail = (
-            f"A replica saturates at {saturation:.3g} requests/s, so this load takes {replicas} replicas "
-            f"({needed} accelerators); the limits leave {max(int(high[i]) + spare, 0)}."
+            f"A replica saturates at {saturation:.3g} requests/s, so this load takes {replicas} "
+            f"replicas ({needed} accelerators); the limits leave {max(int(high[i]) + spare, 0)}."
         )
         rejected.append(
             Rejection(
@@ -89,11 +85,6 @@ def overloaded(request: PlanRequest, evaluator: Evaluator) -> list[Rejection]:
             )
         )  # fmt: skip
     return rejected
-
-
-def _fit(request: PlanRequest, layouts: Sequence[Layout]) -> MemoryFit:
-    settings = [_settings(request, layout) for layout in layouts]
-    return memory_fit(request.model, layouts, settings, request.workload)
 
 
 def _settings(request: PlanRequest, layout: Layout) -> EngineSettings:
@@ -120,8 +111,8 @@ def _unfit(layout: Layout, fit: MemoryFit, i: int, proposal: str) -> Rejection:
     need, total = fit.need[i] / GIB, layout.hardware.memory_gib
     if left < 0:
         detail = (
-            f"Capacity-bound: weights take {weights:.1f} GiB of {total:.1f} GiB on each accelerator, "
-            f"{-left:.1f} GiB more than the engine's budget leaves."
+            f"Capacity-bound: weights take {weights:.1f} GiB of {total:.1f} GiB on each "
+            f"accelerator, {-left:.1f} GiB more than the engine's budget leaves."
         )
     else:
         detail = (
@@ -141,6 +132,7 @@ def _smaller(asked: Sequence[str], device: HardwareProfile) -> list[str]:
 
 def _wider(request: PlanRequest, device: HardwareProfile, formats: Sequence[str]) -> list[Split]:
     """Splits to try, by accelerators, then by how little the format is changed."""
+    valid = set(request.model.valid_tensor_parallel)
     shape = request.model.architecture
     kv_cache = request.kv_cache[0] if request.kv_cache else shape.kv_cache_precision
     degrees = [2**i for i in range(device.largest_domain.bit_length())]
@@ -148,9 +140,7 @@ def _wider(request: PlanRequest, device: HardwareProfile, formats: Sequence[str]
     splits = [
         (rank, Split(tp, pp, weights=weights, kv_cache=kv_cache))
         for (rank, weights), tp, pp in product(enumerate(formats), degrees, stages)
-        if pp <= len(shape.layers)
-        and (pp == 1 or tp == device.largest_domain)
-        and not tensor_parallel_faults(shape, tp)
+        if pp <= len(shape.layers) and (pp == 1 or tp == device.largest_domain) and tp in valid
     ]
     splits.sort(key=lambda each: (each[1].accelerators, each[0]))
     return [split for _, split in splits]

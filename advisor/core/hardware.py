@@ -34,7 +34,7 @@ class Interconnect:
 
     `bandwidth_gb_s_per_direction` is one direction, per accelerator, over all its links;
     `domain_size` is how many accelerators it joins. In a `mesh` each pair has its own link,
-    behind a `switched` fabric the whole bandwidth reaches any peer, `shared` means one root for all.
+    behind a `switched` fabric the whole bandwidth reaches any peer, `shared` is one root for all.
     """
 
     kind: str

@@ -70,8 +70,8 @@ class Layout:
 class AttentionLoad:
     """All layers of one attention kind in a stage, on one rank.
 
-    `window` is UNBOUNDED for full attention; `kv_bytes` per cached token; FLOP per decoded token and
-    context token, and per query-key pair of prefill.
+    `window` is UNBOUNDED for full attention; `kv_bytes` per cached token; FLOP per decoded token
+    and context token, and per query-key pair of prefill.
     """
 
     window: float

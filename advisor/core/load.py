@@ -209,7 +209,7 @@ def _saturated(curves: ServiceTable, rows: Replicas, workload: Workload) -> Serv
         utilization=np.ones(len(total)),
         saturation=total,
         requests_per_s=total,
-        concurrency=rows.count * rows.slots.astype(np.float64),
+        concurrency=(rows.count * rows.slots).astype(np.float64),
         in_service=rows.slots.astype(np.float64),
         latency={
             "ttft": undefined,
@@ -269,7 +269,7 @@ class _States:
     def _index(self, level: Array) -> Index:
         wanted = (level + 2.0 * self._row).ravel()
         index = np.searchsorted(self._reached, wanted).reshape(level.shape)
-        return np.clip(index - self._row * self._columns, 0, self._columns - 1)
+        return np.asarray(np.clip(index - self._row * self._columns, 0, self._columns - 1))
 
 
 @dataclass(frozen=True)
@@ -316,7 +316,7 @@ def _prompt_delay_mean(picked: _Picked, rate: Array, workload: Workload) -> Arra
     n = np.arange(1, rate.shape[1] + 1)
     arrivals = rate * (n - 1) / n
     open_wait = arrivals * square / (2 * (1 - np.minimum(arrivals * delay, 0.999)))
-    return np.minimum(open_wait, (n - 1) / 2 * delay)
+    return np.asarray(np.minimum(open_wait, (n - 1) / 2 * delay))
 
 
 def _queue_spread(
@@ -326,7 +326,7 @@ def _queue_spread(
     many departures as clients wait before one."""
     waiting = np.maximum(point.clients - rows.slots, 0)
     spread = np.sqrt(_work_cv2(curves, rows, workload) * waiting) / one
-    return spread[:, None] * _Z
+    return np.asarray(spread[:, None] * _Z)
 
 
 def _at(in_service: Array, columns: int) -> _States:

@@ -136,7 +136,7 @@ def activation_bytes(model: ModelProfile, settings: EngineSettings, stage: Stage
 
 
 def held_bytes(stage: StageLoad, tokens: float) -> float:
-    """KV cache that a sequence of `tokens` keeps on a rank [bytes]: at most the window, in blocks."""
+    """KV cache that a sequence keeps on a rank [bytes]: at most a window and a block."""
     return sum(
         kind.kv_bytes * (tokens if tokens <= kind.window else kind.window + BLOCK_TOKENS)
         for kind in stage.attention

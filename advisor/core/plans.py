@@ -91,7 +91,7 @@ class Plan:
         shown = self.ranking[: self.request.max_candidates]
         subject = self.recommended if self.recommended is not None else self.nearest
         return {
-            "inputs": answer.inputs(self.request, self.evaluator),
+            "inputs": answer.inputs(self.request),
             "recommended": None if self.recommended is None else write.one(self.recommended),
             "reason": explanation.refusal(self),
             "nearest": None if self.nearest is None else write.one(self.nearest),
@@ -113,7 +113,7 @@ def plan(request: PlanRequest) -> Plan:
     """Evaluate a request. InvalidInput when its fields contradict each other or the model."""
     _validate(request)
     layouts, rejected = enumerate_layouts(request)
-    warnings = precision_warnings(request, layouts)
+    warnings = precision_warnings(layouts)
     evaluator, unfit = fitting.evaluator(request, layouts)
     overloaded = fitting.overloaded(request, evaluator)
     return Plan(request, evaluator, rejected + unfit + overloaded, warnings)
@@ -131,7 +131,7 @@ def _validate(request: PlanRequest) -> None:
     if longest > context:
         errors.append(
             FieldError(
-                "/workload", f"Input and output together are longer than the context of {request.model.name}.",
+                "/workload", f"Input and output exceed the context of {request.model.name}.",
                 given=longest, allowed=[2, context],
             )
         )  # fmt: skip

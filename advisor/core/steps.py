@@ -163,7 +163,7 @@ class StepModel:
             work = work + decode_flop * seen * decode / groups
         size, work = self._sum_stages(size), self._sum_stages(work)
         peak, bandwidth = self.peak[self._starts], self.data_sheet_bytes_s[self._starts]
-        return np.maximum(work / peak, size / bandwidth)
+        return np.asarray(np.maximum(work / peak, size / bandwidth))
 
     def _spread(self, value: Array) -> Array:
         """Repeat layouts' rows for each of their stages."""
@@ -260,7 +260,7 @@ class StepModel:
         return StepTimes(*(self._sum_stages(getattr(stage, cause)) * scale for cause in CAUSES))
 
     def _sum_stages(self, value: Array) -> Array:
-        return value if self._single else np.add.reduceat(value, self._starts, axis=0)
+        return value if self._single else np.asarray(np.add.reduceat(value, self._starts, axis=0))
 
 
 def experts_read(experts: int, chosen: int, tokens: Array) -> Array:
@@ -279,7 +279,7 @@ def slowest_rank_experts(experts: int, read: Array, ranks: Array) -> Array:
     spread = np.sqrt(held * share * (1 - share) * (experts - held) / max(experts - 1, 1))
     steps = np.log2(ranks)
     largest = np.interp(steps, np.arange(len(_EXPECTED_MAXIMUM)), _EXPECTED_MAXIMUM)
-    return np.minimum(read / ranks + largest * spread, np.minimum(read, held))
+    return np.asarray(np.minimum(read / ranks + largest * spread, np.minimum(read, held)))
 
 
 def _column(values: object) -> Array:
