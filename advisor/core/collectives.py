@@ -82,6 +82,6 @@ def all_to_all_seconds(size: Array, ranks: Array, latency: Array, bandwidth: Arr
 
 def columns(links: Sequence[Link]) -> tuple[Array, Array]:
     """Latency and bandwidth of many links, as columns of shape (rows, 1)."""
-    latency = np.array([[link.latency] for link in links])
-    bandwidth = np.array([[link.bandwidth] for link in links])
-    return latency, bandwidth
+    latency = np.array([link.latency for link in links], dtype=np.float64)
+    bandwidth = np.array([link.bandwidth for link in links], dtype=np.float64)
+    return latency[:, None], bandwidth[:, None]

@@ -31,10 +31,7 @@ def same_accelerators(plan: Plan, subject: int) -> list[dict[str, Any]]:
         and total // layout.split.accelerators > spare
     ]
     rows.sort(key=lambda row: (evaluator.layouts[row[0]].split.tensor_parallel, row[0]))
-    layout = np.array([i for i, _ in rows], dtype=np.int64)
-    replicas = np.array([n for _, n in rows], dtype=np.int64)
-    served = evaluator.serve(layout, replicas - spare)
-    spent = Candidates(layout, replicas, replicas * evaluator.accelerators[layout], served)
+    spent = evaluator.at(rows)
     return [_entry(plan, spent, i) for i in range(len(spent))]
 
 

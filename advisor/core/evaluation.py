@@ -61,10 +61,13 @@ class Evaluator:
         memory: MemoryFit,
     ) -> None:
         self.request, self.memory = request, memory
+        self._table: Candidates | None = None
+        self._rows_known: dict[tuple[int, int], int] = {}
         self.layouts, self.settings = tuple(layouts), tuple(settings)
         self.slots = self._slots()
         self.front_end = np.array([_front_end(request, layout) for layout in layouts])
-        self.batched_tokens = np.array([[_token_budget(la, se)] for la, se in self._pairs()])
+        budgets = [_token_budget(la, se) for la, se in self._pairs()]
+        self.batched_tokens = np.array(budgets, dtype=np.float64)[:, None]
         self.steps = StepModel(request.model, self.layouts, request.serving.engine)
         self.curves: ServiceCurves = service_curves(
             self.steps, request.workload, self.batched_tokens, int(self.slots.max(initial=1))
@@ -159,17 +162,25 @@ class Evaluator:
             [ladder(a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
         )
 
+    def at(self, plans: Sequence[tuple[int, int]]) -> Candidates:
+        """Plans given as (layout, replicas), spares included, in this order."""
+        known = self._rows_known
+        if self._table is not None and all(plan in known for plan in plans):
+            return self._table.take(np.array([known[plan] for plan in plans], dtype=np.int64))
+        layout = np.array([i for i, _ in plans], dtype=np.int64)
+        replicas = np.array([n for _, n in plans], dtype=np.int64)
+        served = self.serve(layout, replicas - self.request.limits.spare_replicas)
+        return Candidates(layout, replicas, replicas * self.accelerators[layout], served)
+
     def _evaluated(self, counts: Sequence[Sequence[int]]) -> Candidates:
         """Every layout at each of its counts of serving replicas."""
-        layout = np.repeat(np.arange(len(counts)), [len(each) for each in counts])
-        serving = np.array([n for each in counts for n in each], dtype=np.int64)
-        replicas = serving + self.request.limits.spare_replicas
-        return Candidates(
-            layout, replicas, replicas * self.accelerators[layout], self.serve(layout, serving)
-        )
+        spare = self.request.limits.spare_replicas
+        return self.at([(i, n + spare) for i, each in enumerate(counts) for n in each])
 
     def _searched(self, counts: list[list[int]]) -> Candidates:
-        table = self._evaluated(counts)
+        table = self._table = self._evaluated(counts)
+        plans = zip(table.layout.tolist(), table.replicas.tolist(), strict=True)
+        self._rows_known = {plan: row for row, plan in enumerate(plans)}
         meets = meets_slos(table.served, self.request.slo)
         slowest = table.served.latency["e2e"].at("p95")
         starts = np.cumsum([0, *(len(each) for each in counts)]).tolist()
@@ -178,9 +189,6 @@ class Evaluator:
             mine = slice(start, start + len(each))
             index = len(shown)
             shown.append(self._shown(index, each, meets[mine], slowest[mine]) if each else [])
-        if all(set(a) <= set(b) for a, b in zip(shown, counts, strict=True)):
-            rows = [starts[i] + counts[i].index(n) for i, each in enumerate(shown) for n in each]
-            return table.take(np.array(rows, dtype=np.int64))
         return self._evaluated(shown)
 
     def _shown(

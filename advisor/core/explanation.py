@@ -58,7 +58,8 @@ def describe(plan: Plan, row: int) -> str:
     plural = "s" if replicas > 1 else ""
     return (
         f"{replicas} replica{plural} x TP{split.tensor_parallel}{stages}{experts} on "
-        f"{accelerators} x {layout.hardware.name}, {split.weights} weights, {split.kv_cache} KV cache, {price}"
+        f"{accelerators} x {layout.hardware.name}, {split.weights} weights, "
+        f"{split.kv_cache} KV cache, {price}"
     )
 
 
@@ -80,8 +81,8 @@ def _misses(plan: Plan, row: int) -> str:
         replicas = int(np.ceil(utilization / limits.max_utilization * _serving(plan, row)))
         spare = limits.spare_replicas
         return (
-            f"it would run at {utilization:.1%} of its saturation, the limit is "
-            f"{limits.max_utilization:.0%}: {replicas + spare} replicas would hold"
+            f"the load is {utilization:.4g} times what it saturates at, the limit is "
+            f"{limits.max_utilization:g}: {replicas + spare} replicas would hold"
         )
     ratios = {key: float(ratio[row]) for key, ratio in plan.verdicts.ratios.items()}
     key = max(ratios, key=lambda k: ratios[k], default=None)

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from advisor.core.coefficients import EngineSettings, engine_settings
-from advisor.core.enumeration import Rejection, weight_precisions
+from advisor.core.enumeration import Rejection, default_tensor_parallel, weight_precisions
 from advisor.core.evaluation import Evaluator
 from advisor.core.hardware import HardwareProfile
 from advisor.core.layouts import Layout, Split
@@ -49,17 +49,25 @@ def evaluator(request: PlanRequest, layouts: Sequence[Layout]) -> tuple[Evaluato
 
 
 def what_fits(request: PlanRequest, device: HardwareProfile) -> str:
-    """The smallest change that lets the model fit on this device, in one sentence."""
+    """For each format asked for, and for smaller ones, the fewest accelerators that hold it."""
     formats = [*weight_precisions(request), *_smaller(weight_precisions(request), device)]
-    for split in _wider(request, device, formats):
-        layout = Layout(device, split)
-        settings = [_settings(request, layout)]
-        if memory_fit(request.model, [layout], settings, request.workload).fits[0]:
-            return _proposal(layout)
+    fitting = [each for each in (_smallest_fit(request, device, f) for f in formats) if each]
+    if fitting:
+        return f"It fits {', '.join(fitting)}."
     return (
         "Nothing up to 16 pipeline stages of these accelerators fits: choose one with more memory, "
         "a smaller model or shorter requests."
     )
+
+
+def _smallest_fit(request: PlanRequest, device: HardwareProfile, weights: str) -> str | None:
+    for split in _wider(request, device, weights):
+        layout = Layout(device, split)
+        settings = [_settings(request, layout)]
+        if memory_fit(request.model, [layout], settings, request.workload).fits[0]:
+            stages = f" x PP{split.pipeline_parallel}" if split.pipeline_parallel > 1 else ""
+            return f"as {weights} with TP{split.tensor_parallel}{stages}"
+    return None
 
 
 def overloaded(request: PlanRequest, evaluator: Evaluator) -> list[Rejection]:
@@ -130,28 +138,15 @@ def _smaller(asked: Sequence[str], device: HardwareProfile) -> list[str]:
     ]  # fmt: skip
 
 
-def _wider(request: PlanRequest, device: HardwareProfile, formats: Sequence[str]) -> list[Split]:
-    """Splits to try, by accelerators, then by how little the format is changed."""
-    valid = set(request.model.valid_tensor_parallel)
-    shape = request.model.architecture
+def _wider(request: PlanRequest, device: HardwareProfile, weights: str) -> list[Split]:
+    """Splits to try, by rising number of accelerators."""
+    shape, valid = request.model.architecture, set(request.model.valid_tensor_parallel)
     kv_cache = request.kv_cache[0] if request.kv_cache else shape.kv_cache_precision
-    degrees = [2**i for i in range(device.largest_domain.bit_length())]
+    degrees = [n for n in default_tensor_parallel(device) if n in valid]
     stages = [1, 2, 4, 8, 16] if device.network_gb_s_per_direction else [1]
     splits = [
-        (rank, Split(tp, pp, weights=weights, kv_cache=kv_cache))
-        for (rank, weights), tp, pp in product(enumerate(formats), degrees, stages)
-        if pp <= len(shape.layers) and (pp == 1 or tp == device.largest_domain) and tp in valid
+        Split(tp, pp, weights=weights, kv_cache=kv_cache)
+        for tp, pp in product(degrees, stages)
+        if pp <= len(shape.layers) and (pp == 1 or tp == degrees[-1])
     ]
-    splits.sort(key=lambda each: (each[1].accelerators, each[0]))
-    return [split for _, split in splits]
-
-
-def _proposal(layout: Layout) -> str:
-    split = layout.split
-    stages = (
-        f" with pipeline_parallel {split.pipeline_parallel}" if split.pipeline_parallel > 1 else ""
-    )
-    return (
-        f"It fits with tensor_parallel {split.tensor_parallel}{stages} and {split.weights} weights "
-        f"({split.accelerators} x {layout.hardware.name})."
-    )
+    return sorted(splits, key=lambda split: split.accelerators)

@@ -394,9 +394,9 @@ def _tpot(picked: _Picked, states: _States, workload: Workload) -> Latency:
         return Latency(np.full(rows, np.nan), np.full((rows, len(LEVELS)), np.nan))
     mean = states.mean(picked.tpot)
     of_state = states.quantiles(picked.tpot) - mean[:, None]
-    met = states.mean(picked.mixed_share) * gaps
+    share = np.clip(states.mean(picked.mixed_share), 0.0, 1.0)
     longer = np.maximum(states.mean(picked.mixed_step - picked.decode_step), 0.0)
-    of_prompts = (np.sqrt(met) * longer / gaps)[:, None] * _Z
+    of_prompts = (np.sqrt(share * (1 - share) / gaps) * longer)[:, None] * _Z
     quantiles = mean[:, None] + _root_sum(_MEMORY_OF_STATE * of_state, of_prompts)
     return Latency(mean, np.maximum(quantiles, picked.tpot[:, :1]))
 

@@ -76,7 +76,7 @@ def memory_fit(
 ) -> MemoryFit:
     """The fit of each layout under its engine's settings."""
     rows = [_tightest(model, la, se, workload) for la, se in zip(layouts, settings, strict=True)]
-    return MemoryFit(*(np.array(column) for column in zip(*rows, strict=True)))
+    return MemoryFit(*np.array(rows, dtype=np.float64).reshape(-1, len(fields(MemoryFit))).T)
 
 
 def _tightest(

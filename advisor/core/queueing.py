@@ -13,7 +13,11 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_NEWTON_STEPS = 12
+_NO_WAIT = 1e12
+"""Decay [1/s] that stands for a wait that is always 0."""
+
+_NEWTON_STEPS = 40
+_NEWTON_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -110,8 +114,8 @@ def combined_wait_quantile(first: Wait, second: Wait, level: Array) -> Array:
     row, column = np.nonzero(1 - ((1 - p) * (1 - q))[:, None] > target)
     result = np.zeros(target.shape)
     if len(row):
-        waits = (p[row], first.decay[row], q[row], np.minimum(second.decay[row], 1e12))
-        result[row, column] = _tail_inverse(*waits, target[row, column])
+        a, b = (np.minimum(wait.decay[row], _NO_WAIT) for wait in (first, second))
+        result[row, column] = _tail_inverse(p[row], a, q[row], b, target[row, column])
     return result
 
 
@@ -131,5 +135,7 @@ def _tail_inverse(p: Array, a: Array, q: Array, b: Array, target: Array) -> Arra
         slope = np.maximum((a * ea + b * eb) / tail, 1e-12 * slower)
         step = t + np.log(tail / target) / slope
         inside = (step >= low) & (step <= high)
-        t = np.where(inside, step, (low + high) / 2)
+        before, t = t, np.where(inside, step, (low + high) / 2)
+        if np.all(np.abs(t - before) <= _NEWTON_TOLERANCE * t):
+            break
     return t

@@ -7,7 +7,7 @@ sizes; everything broadcasts to (rows, columns).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -282,8 +282,8 @@ def slowest_rank_experts(experts: int, read: Array, ranks: Array) -> Array:
     return np.asarray(np.minimum(read / ranks + largest * spread, np.minimum(read, held)))
 
 
-def _column(values: object) -> Array:
-    return np.array([[v] for v in values], dtype=np.float64)  # type: ignore[attr-defined]
+def _column(values: Iterable[float]) -> Array:
+    return np.array(list(values), dtype=np.float64)[:, None]
 
 
 def _device_rates(layout: Layout, stage: StageLoad, engine: str) -> dict[str, _Rates]:
