@@ -134,7 +134,7 @@ def _smaller(asked: Sequence[str], device: HardwareProfile) -> list[str]:
     least = min(WEIGHT_BYTES[each] for each in asked)
     return [
         each for each in _SMALLER_FORMATS
-        if WEIGHT_BYTES[each] < least and compute_arithmetic(each, device.dense_tflops)
+        if WEIGHT_BYTES[each] < 0.9 * least and compute_arithmetic(each, device.dense_tflops)
     ]  # fmt: skip
 
 

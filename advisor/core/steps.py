@@ -125,19 +125,42 @@ class StepModel:
         decode, context, prefill, pairs, cached, prompts = (
             self._spread(x) for x in (decode, context, prefill, pairs, cached, prompts)
         )
-        decode, prefill = decode / self.stages, prefill / self.stages
-        pairs, cached, prompts = pairs / self.stages, cached / self.stages, prompts / self.stages
+        batches = self._microbatches(decode)
+        busy = np.clip(prompts, 1.0, batches)  # a prompt's chunk is not split over microbatches
+        each = decode / batches
+        stage = self._stage(each, context, *(x / busy for x in (prefill, pairs, cached, prompts)))
+        if self._single:
+            return stage
+        none = np.zeros_like(prefill)
+        plain = self._stage(each, context, none, none, none, none)
+        return self._pipelined(stage, plain, busy, batches - busy)
+
+    def _stage(
+        self,
+        decode: Array,
+        context: Array,
+        prefill: Array,
+        pairs: Array,
+        cached: Array,
+        prompts: Array,
+    ) -> StepTimes:
+        """One microbatch on each stage, (rows, columns)."""
+        tokens = decode + prefill
         parts = [
-            self._linear("quantized", "quantized", (decode + prefill) / self.attention_groups),
-            self._linear("plain", "plain", (decode + prefill) / self.attention_groups),
+            self._linear("quantized", "quantized", tokens / self.attention_groups),
+            self._linear("plain", "plain", tokens / self.attention_groups),
             self._linear("head", "plain", (decode + prompts) / self.attention_groups),
             self._attention(decode, context, pairs, cached, prefill),
         ]
         if self.model.architecture.moe:
-            parts.append(self._experts(decode + prefill))
+            parts.append(self._experts(tokens))
         compute, memory = self._overlapped(parts)
-        link = self._interconnect(decode + prefill, decode + prompts)
-        return self._pipelined(StepTimes(compute, memory, link, self.fixed + 0 * link))
+        link = self._interconnect(tokens, decode + prompts)
+        return StepTimes(compute, memory, link, self.fixed + 0 * link)
+
+    def _microbatches(self, decode: Array) -> Array:
+        """Microbatches in flight: one a stage, but never more than sequences."""
+        return np.asarray(np.clip(decode, 1.0, self.stages))
 
     def floor(self, decode: Array, context: Array) -> Array:
         """The least time of a decode step that physics allows [s], (layouts, columns).
@@ -147,7 +170,7 @@ class StepModel:
         the KV of min(window, context).
         """
         decode, context = self._spread(decode), self._spread(context)
-        decode = decode / self.stages
+        decode = decode / self._microbatches(decode)
         load, groups = self.load, self.attention_groups
         weights = load["quantized_bytes"] + load["plain_bytes"] + load["head_bytes"]
         flop = load["quantized_flop"] + load["plain_flop"] + load["head_flop"]
@@ -208,7 +231,7 @@ class StepModel:
         flop_s, bytes_s = self.rate["experts"]
         read = experts_read(moe.num_experts, moe.experts_per_token, tokens)
         share = slowest_rank_experts(moe.num_experts, read, self.expert_ranks)
-        skew = share * self.expert_ranks / read
+        skew = share * self.expert_ranks / np.maximum(read, 1e-300)
         compute = self.load["experts_flop"] * tokens * skew / flop_s
         return compute, self.load["expert_bytes"] * share / bytes_s
 
@@ -248,16 +271,24 @@ class StepModel:
         latency, bandwidth = self.hop
         return time + np.where(self.stages > 1, latency + tokens * width / bandwidth, 0.0)
 
-    def _pipelined(self, stage: StepTimes) -> StepTimes:
-        """Stages to layouts: the longer of one pass and of a full cycle of microbatches."""
-        if self._single:
-            return stage
-        total = stage.total
-        one_pass = self._sum_stages(total)
-        slowest = np.maximum.reduceat(total, self._starts, axis=0)
-        cycle = self.stages[self._starts] * slowest
+    def _pipelined(
+        self, stage: StepTimes, plain: StepTimes, busy: Array, others: Array
+    ) -> StepTimes:
+        """Stages to layouts: the longer of one microbatch's pass and of a full cycle.
+
+        A cycle is `busy` microbatches with prompts and `others` without, at the slowest stage.
+        """
+        one_pass = self._sum_stages(stage.total)
+        slowest = np.maximum.reduceat(stage.total, self._starts, axis=0)
+        slowest_plain = np.maximum.reduceat(plain.total, self._starts, axis=0)
+        first = self._starts
+        cycle = self._broadcast(busy)[first] * slowest
+        cycle = cycle + self._broadcast(others)[first] * slowest_plain
         scale = np.maximum(one_pass, cycle) / one_pass
         return StepTimes(*(self._sum_stages(getattr(stage, cause)) * scale for cause in CAUSES))
+
+    def _broadcast(self, value: Array) -> Array:
+        return np.broadcast_to(value, (len(self._loads), value.shape[1]))
 
     def _sum_stages(self, value: Array) -> Array:
         return value if self._single else np.asarray(np.add.reduceat(value, self._starts, axis=0))
@@ -268,7 +299,7 @@ def experts_read(experts: int, chosen: int, tokens: Array) -> Array:
 
     Exact for uniform routing, an upper bound under skew; `chosen` at one token.
     """
-    return np.asarray(experts * -np.expm1(tokens * np.log1p(-chosen / experts + 1e-300)))
+    return np.asarray(experts * (1 - np.power(1 - chosen / experts, tokens)))
 
 
 def slowest_rank_experts(experts: int, read: Array, ranks: Array) -> Array:
