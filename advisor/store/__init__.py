@@ -1,0 +1,1 @@
+"""The database: tables, sessions and queries. The only package that knows SQLAlchemy."""

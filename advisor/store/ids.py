@@ -1,0 +1,14 @@
+"""Identifiers of stored answers."""
+
+from __future__ import annotations
+
+import secrets
+import time
+
+
+def new_id() -> str:
+    """32 hexadecimal digits that sort by time: 12 of milliseconds since 1970, 20 of chance.
+
+    The primary key is thereby also the order of the list, and new rows go to the end of its index.
+    """
+    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(10)}"

