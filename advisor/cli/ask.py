@@ -1,0 +1,130 @@
+"""Questions to the planner, from names and files to the answer, by the API's own rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from advisor.catalog.loader import hardware_profile, model_profile
+from advisor.cli.faults import Refused
+from advisor.core.errors import FieldError, InvalidInput
+from advisor.core.hardware import HardwareProfile
+from advisor.core.model import ModelProfile
+from advisor.core.plans import plan
+from advisor.core.workload import PlanRequest
+from advisor.schemas.faults import field_errors
+from advisor.schemas.plans import PlanBody
+from advisor.web import strict_json
+
+Document = dict[str, Any]
+Profile = TypeVar("Profile", ModelProfile, HardwareProfile)
+
+
+class _Body(PlanBody):
+    """The API's body of a plan request, which raises InvalidInput for what it refuses."""
+
+    def handle_error(self, error: Any, *_: Any, **__: Any) -> NoReturn:
+        super().handle_error(error)
+        raise InvalidInput(*field_errors(error)) from None
+
+
+def answer(document: Any) -> Document:
+    """What the API answers to this body, with the shipped catalogue in place of a database.
+
+    Raises InvalidInput.
+    """
+    return plan(_request(_Body().load(document))).as_dict()
+
+
+def parsed(text: bytes, source: str) -> Any:
+    """The value of a JSON text, read as strictly as the API reads it. Raises `Refused`."""
+    try:
+        return strict_json.parse(text)
+    except strict_json.MalformedJson as error:
+        raise Refused(f"{source}: {error}") from None
+
+
+def model_in(given: str) -> str | Document:
+    """A model as a request takes it: a name, or what the file holds when `given` ends in `.json`.
+
+    The file is a whole profile, or a `config.json`: then the model takes the name of the file, or
+    of its directory when the file is called just that. Raises InvalidInput and `Refused`.
+    """
+    document: str | Document = _from_file("/model", given)
+    if not isinstance(document, dict) or {"hf_config", "architecture"} & document.keys():
+        return document
+    path = Path(given)
+    name = path.resolve().parent.name if path.stem == "config" else path.stem
+    return {"name": _slug(name), "hf_config": document}
+
+
+def hardware_in(given: Sequence[str]) -> list[str | Document]:
+    """Hardware as a request takes it: names, or profiles from files that end in `.json`.
+
+    Raises InvalidInput and `Refused`.
+    """
+    return [_from_file(f"/hardware/{index}", each) for index, each in enumerate(given)]
+
+
+def _from_file(pointer: str, given: str) -> Any:
+    if not given.endswith(".json"):
+        return given
+    try:
+        return parsed(Path(given).read_bytes(), given)
+    except OSError as error:
+        detail = f"The file cannot be read: {error.strerror}."
+        raise InvalidInput(FieldError(pointer, detail, given=given)) from None
+
+
+def _slug(text: str) -> str:
+    return re.sub("[^a-z0-9._-]+", "-", text.lower()).strip("._-")[:100] or "model"
+
+
+def _request(ask: Mapping[str, Any]) -> PlanRequest:
+    """The core's request of a loaded body. Raises InvalidInput for names and shapes."""
+    models, model_errors = _resolve(
+        {"/model": ask["model"]}, model_profile, ModelProfile.from_mapping
+    )
+    named = {f"/hardware/{index}": each for index, each in enumerate(ask["hardware"])}
+    hardware, hardware_errors = _resolve(named, hardware_profile, HardwareProfile.from_mapping)
+    errors = [*model_errors, *hardware_errors, *_repeated(hardware)]
+    if errors:
+        raise InvalidInput(*errors)
+    return PlanRequest(
+        model=models["/model"],
+        hardware=tuple(hardware.values()),
+        workload=ask["workload"],
+        slo=ask["slo"],
+        objective=ask["objective"],
+        weights=tuple(ask["precision"]["weights"]),
+        kv_cache=tuple(ask["precision"]["kv_cache"]),
+        limits=ask["limits"],
+        serving=ask["serving"],
+        max_candidates=ask["max_candidates"],
+    )
+
+
+def _resolve(
+    entries: Mapping[str, Any],
+    by_name: Callable[[str], Profile],
+    read: Callable[[Mapping[str, Any]], Profile],
+) -> tuple[dict[str, Profile], list[FieldError]]:
+    """The profile of each entry by its pointer, and the faults of those that have none."""
+    found: dict[str, Profile] = {}
+    errors: list[FieldError] = []
+    for pointer, entry in entries.items():
+        try:
+            found[pointer] = by_name(entry) if isinstance(entry, str) else read(entry)
+        except InvalidInput as refused:
+            errors += refused.under(pointer).errors
+    return found, errors
+
+
+def _repeated(found: Mapping[str, HardwareProfile]) -> Iterator[FieldError]:
+    seen: dict[str, str] = {}
+    for pointer, profile in found.items():
+        first = seen.setdefault(profile.name, pointer)
+        if first != pointer:
+            yield FieldError(pointer, f"{profile.name} is listed at {first} already.")
