@@ -1,0 +1,108 @@
+"""gunicorn's configuration: `gunicorn --config python:advisor.gunicorn_conf`.
+
+What an operator may change comes from `advisor.config.Settings`; the rest holds for every
+deployment and is explained here.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shutil
+import socket
+import tempfile
+from http import HTTPStatus
+from pathlib import Path
+
+from gunicorn import util
+from gunicorn.arbiter import Arbiter
+from gunicorn.workers.base import Worker
+
+from advisor.config import Settings
+
+_settings = Settings.from_environment()
+
+wsgi_app = "advisor.wsgi:app"
+# Workers begin as copies of a process that has read the code: one that has died is replaced in an
+# instant, not in the seconds that takes.
+preload_app = True
+bind = f"{_settings.host}:{_settings.port}"
+worker_class = "gthread"
+workers = _settings.workers
+threads = _settings.threads
+loglevel = _settings.log_level.lower()
+
+# Workers touch a file there to show that they live; on a busy disk that can block for seconds.
+if Path("/dev/shm").is_dir():  # noqa: S108 - gunicorn makes its own private file in it
+    worker_tmp_dir = "/dev/shm"  # noqa: S108
+
+# A worker is replaced now and then, so that a leak never grows for weeks; the jitter keeps the
+# workers from leaving together.
+max_requests = 50_000
+max_requests_jitter = 5_000
+
+# Seconds: a worker that is silent for `timeout` is killed; one told to stop has
+# `graceful_timeout` to finish what it has begun.
+timeout = 30
+graceful_timeout = 30
+keepalive = 5
+
+# Past these the answer is 414 or 431. No path or query of the API comes near.
+limit_request_line = 4094
+limit_request_fields = 64
+limit_request_field_size = 8190
+
+# Nothing here uses the command socket, and it would be made in the home directory. Requests are
+# logged by the application, with their ids, so no access log either.
+control_socket_disable = True
+
+
+def _share_counters() -> None:
+    """Give the workers one directory for their counters, so that `/metrics` adds them up."""
+    directory, owner = tempfile.mkdtemp(prefix="advisor-metrics-"), os.getpid()
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
+
+    @atexit.register
+    def remove() -> None:
+        # The workers inherit this.
+        if os.getpid() == owner:
+            shutil.rmtree(directory)
+
+
+# Before the application is read: the metrics library looks at the variable on import.
+_share_counters()
+
+
+def write_problem(client: socket.socket, status: int, _reason: str, detail: str) -> None:
+    """Answer a request that is not even HTTP in the shape of the service's other errors."""
+    title = HTTPStatus(status).phrase
+    problem = {
+        "type": "about:blank",
+        "title": title,
+        "status": status,
+        "detail": detail or title,
+        # There is no path yet to refer to.
+        "instance": "",
+        "errors": [],
+    }
+    body = json.dumps(problem).encode()
+    head = (
+        f"HTTP/1.1 {status} {title}\r\n"
+        "Connection: close\r\n"
+        "Content-Type: application/problem+json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    util.write_nonblock(client, head.encode() + body)
+
+
+def post_worker_init(worker: Worker) -> None:
+    """Replace the HTML page that gunicorn answers to what it cannot parse."""
+    util.write_error = write_problem
+
+
+def child_exit(server: Arbiter, worker: Worker) -> None:
+    """Forget the gauges of a worker that has ended."""
+    from prometheus_client import multiprocess
+
+    multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]

@@ -1,0 +1,224 @@
+"""The answer of a plan, field by field with units."""
+
+from __future__ import annotations
+
+from advisor.core.hardware import ARITHMETIC
+from advisor.core.workload import ENGINES, KV_PRECISIONS, OBJECTIVES, SLO_KEYS, WEIGHT_PRECISIONS
+from advisor.schemas.base import Answer
+from advisor.schemas.common import MessageAnswer
+from advisor.schemas.containers import ListOf, MapOf, Section
+from advisor.schemas.fields import Choice, Currency, DecimalText, Flag, Number, Text, Whole
+from advisor.schemas.workload import LimitsBody, PrecisionBody, ServingBody, WorkloadBody
+
+FITS = ("fits", "uncertain", "does_not_fit")
+VERDICTS = ("stable", "near_saturation", "unstable", "closed_loop", "saturated")
+LIMITS_OF_A_STEP = ("compute", "memory_bandwidth", "interconnect", "overhead")
+
+
+class CandidatePrecisionAnswer(Answer):
+    """Number formats of a plan."""
+
+    weights = Choice("Stored weights.", WEIGHT_PRECISIONS)
+    kv_cache = Choice("KV cache.", KV_PRECISIONS)
+    compute = Choice("Arithmetic of the matrix products.", ARITHMETIC)
+
+
+class MemoryAnswer(Answer):
+    """Memory: `*_gib` per accelerator, capacity and concurrency per replica."""
+
+    weights_gib = Number("Weights [GiB per accelerator].")
+    activation_gib = Number("Activation peak [GiB per accelerator].")
+    reserve_gib = Number("What the engine and its graphs keep [GiB per accelerator].")
+    kv_cache_gib = Number("Left for the KV cache [GiB per accelerator].")
+    kv_capacity_tokens = Whole("Tokens the KV cache holds [per replica].")
+    max_concurrency = Whole("Requests of this workload that fit at once [per replica].")
+    fit = Choice("Whether it fits.", FITS)
+
+
+class StatisticsAnswer(Answer):
+    """Mean and percentiles over requests [ms]; null: not defined under this load."""
+
+    mean = Number("[ms]", allow_none=True)
+    p50 = Number("[ms]", allow_none=True)
+    p95 = Number("[ms]", allow_none=True)
+    p99 = Number("[ms]", allow_none=True)
+
+
+class LatencyAnswer(Answer):
+    """Latency: E2E = TTFT + (output tokens - 1) x TPOT."""
+
+    ttft_ms = Section(StatisticsAnswer, "Time to first token, waiting included.")
+    tpot_ms = Section(StatisticsAnswer, "Time per output token, one value per request.")
+    itl_ms = Section(StatisticsAnswer, "Time between tokens, one value per gap.")
+    e2e_ms = Section(StatisticsAnswer, "From arrival to last token.")
+
+
+class ThroughputAnswer(Answer):
+    """Throughput of the whole plan."""
+
+    output_tokens_per_s = Number("Under this load.", allow_none=True)
+    requests_per_s = Number("Under this load.", allow_none=True)
+    saturation_requests_per_s = Number("The most it serves.", allow_none=True)
+    output_tokens_per_s_per_accelerator = Number("Under this load.", allow_none=True)
+    saturation_output_tokens_per_s = Number("The most it serves.", allow_none=True)
+
+
+class LoadAnswer(Answer):
+    """How loaded the plan is."""
+
+    verdict = Choice(
+        "`near_saturation`: 98 % and more; `unstable`: 100 % and more, latencies are null.",
+        VERDICTS,
+    )
+    utilization = Number("Load as a share of saturation.", allow_none=True)
+    mean_concurrency = Number("Requests in the plan, on average.", allow_none=True)
+    concurrency_per_replica = Number("Requests in a replica, on average.", allow_none=True)
+
+
+class CostAnswer(Answer):
+    """Cost, busy or idle; null without a price, per token also when unstable."""
+
+    per_hour = DecimalText("Accelerators x price.", allow_none=True)
+    per_million_output_tokens = DecimalText(
+        "The whole cost over the output tokens.", allow_none=True
+    )
+    per_million_total_tokens = DecimalText(
+        "The whole cost over input and output tokens.", allow_none=True
+    )
+    per_request = DecimalText("The whole cost over the requests served.", allow_none=True)
+    currency = Currency(allow_none=True)
+
+
+class EngineSettingsAnswer(Answer):
+    """The engine with the settings that were used."""
+
+    engine = Choice("", ENGINES)
+    engine_version = Text("Version whose defaults and memory rules were used.")
+    max_num_seqs = Whole("Most sequences in a step.")
+    max_num_batched_tokens = Whole("Most tokens in a step.")
+    memory_utilization = Number("Share of the memory that the engine may use.")
+
+
+class StepLimitAnswer(Answer):
+    """What limits a step."""
+
+    kind = Choice("The largest share.", LIMITS_OF_A_STEP)
+    shares = MapOf(Number(), "Shares of the step's time; they add up to 1.", keys=LIMITS_OF_A_STEP)
+
+
+class BottleneckAnswer(Answer):
+    """What limits prefill and decode, and how full the memory is."""
+
+    prefill = Section(StepLimitAnswer)
+    decode = Section(StepLimitAnswer)
+    memory_capacity_used = Number("Share of an accelerator's memory in use.", allow_none=True)
+
+
+class SloResultAnswer(Answer):
+    """Whether the SLOs are met."""
+
+    met = Flag("Every SLO is met.")
+    attainment = Number("Share of the requests that meet all of them.", allow_none=True)
+    goodput_requests_per_s = Number("Requests that meet all of them.", allow_none=True)
+    binding = Choice("The SLO nearest to being missed.", SLO_KEYS, allow_none=True)
+
+
+class CandidateAnswer(Answer):
+    """One plan: so many replicas, so split, on this hardware."""
+
+    hardware = Text("Name of the hardware profile.")
+    replicas = Whole()
+    tensor_parallel = Whole()
+    pipeline_parallel = Whole()
+    expert_parallel = Whole()
+    attention_data_parallel = Whole()
+    accelerators = Whole("Replicas x TP x PP.")
+    precision = Section(CandidatePrecisionAnswer)
+    memory = Section(MemoryAnswer)
+    latency = Section(LatencyAnswer)
+    throughput = Section(ThroughputAnswer)
+    load_ = Section(LoadAnswer, data_key="load")  # a schema has a method called load
+    cost = Section(CostAnswer)
+    serving = Section(EngineSettingsAnswer)
+    bottleneck = Section(BottleneckAnswer)
+    slo = Section(SloResultAnswer)
+
+
+class RejectedPrecisionAnswer(Answer):
+    """Number formats that a layout was tried in."""
+
+    weights = Choice("", WEIGHT_PRECISIONS)
+    kv_cache = Choice("", KV_PRECISIONS)
+
+
+class RejectedAnswer(Answer):
+    """A layout that cannot serve this, and what would help."""
+
+    hardware = Text("Name of the hardware profile.")
+    tensor_parallel = Whole()
+    pipeline_parallel = Whole()
+    expert_parallel = Whole()
+    attention_data_parallel = Whole()
+    precision = Section(RejectedPrecisionAnswer)
+    code = Text("Stable identifier of the reason.")
+    detail = Text("The reason, with figures.")
+    remedy = Text("What would help.", allow_none=True)
+
+
+class SpentAnswer(Answer):
+    """The same accelerators, split another way."""
+
+    hardware = Text()
+    accelerators = Whole()
+    replicas = Whole()
+    tensor_parallel = Whole()
+    pipeline_parallel = Whole()
+    expert_parallel = Whole()
+    attention_data_parallel = Whole()
+    verdict = Choice("Under this load.", VERDICTS)
+    utilization = Number("Load as a share of saturation.", allow_none=True)
+    ttft_p95_ms = Number("[ms]", allow_none=True)
+    tpot_p95_ms = Number("[ms]", allow_none=True)
+    e2e_p95_ms = Number("[ms]", allow_none=True)
+    saturation_output_tokens_per_s = Number("The most it serves.", allow_none=True)
+
+
+class PlanInputsAnswer(Answer):
+    """The request with every default filled in: itself a request with the same answer, once the
+    profiles that were given whole are stored."""
+
+    model = Text("Name of the model profile.")
+    hardware = ListOf(Text("Name of a hardware profile."))
+    workload = Section(WorkloadBody)
+    slo = MapOf(Number("[ms]"), keys=SLO_KEYS)
+    objective = Choice("", OBJECTIVES)
+    precision = Section(PrecisionBody)
+    limits = Section(LimitsBody)
+    serving = Section(ServingBody)
+    max_candidates = Whole()
+
+
+class PlanAnswer(Answer):
+    """Which plan is recommended, what else there is, and why."""
+
+    id = Text()
+    created_at = Text("UTC, RFC 3339.")
+    inputs = Section(PlanInputsAnswer)
+    recommended = Section(CandidateAnswer, "null: none; see `reason`.", allow_none=True)
+    reason = Text("Why there is no recommendation.", allow_none=True)
+    nearest = Section(
+        CandidateAnswer, "The plan that comes closest, where none is recommended.", allow_none=True
+    )
+    pareto = ListOf(
+        Section(CandidateAnswer), "Front of p95 E2E against hourly cost, by rising cost."
+    )
+    candidates = ListOf(Section(CandidateAnswer), "Plans evaluated, best first.")
+    candidates_total = Whole("How many there are, those beyond `max_candidates` counted.")
+    rejected = ListOf(Section(RejectedAnswer), "Layouts that cannot be, and why.")
+    replicas_vs_tensor_parallel = ListOf(
+        Section(SpentAnswer), "The accelerators of the plan spent in every way its layouts allow."
+    )
+    explanation = ListOf(Text(), "The choice in sentences.")
+    assumptions = ListOf(Text(), "What the figures rest on.")
+    warnings = ListOf(Section(MessageAnswer))
+    planner_version = Text("Version of the service.")

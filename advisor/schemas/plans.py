@@ -1,0 +1,116 @@
+"""Plan requests: which model on which hardware, for which load, within which bounds."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import ValidationError, post_load, validates_schema
+
+from advisor.core.enumeration import MAX_LAYOUTS
+from advisor.core.errors import FieldError
+from advisor.core.workload import OBJECTIVES, SLO_KEYS, Limits, Serving
+from advisor.schemas.base import Answer, Closed
+from advisor.schemas.common import AnyJson, PageQuery, page_of
+from advisor.schemas.containers import Either, ListOf, MapOf, Section, plain
+from advisor.schemas.faults import fault
+from advisor.schemas.fields import Choice, Number, Text, Whole
+from advisor.schemas.hardware import HardwareProfileBody
+from advisor.schemas.models import ModelProfileBody
+from advisor.schemas.workload import LimitsBody, PrecisionBody, ServingBody, WorkloadBody
+
+MOST_HARDWARE = 16
+MOST_CANDIDATES = 100_000
+LARGEST_REQUEST = 131_072
+"""Bytes of a request that is kept: a page of the list of plans holds up to 200 of them."""
+
+
+class PlanBody(Closed):
+    """One question to the planner."""
+
+    model = Either(
+        Text("Name or alias of a model profile.", 200, shortest=1), ModelProfileBody,
+        "A model profile by name, or whole.", required=True,
+    )  # fmt: skip
+    hardware = ListOf(
+        Either(Text("Name of a hardware profile.", 200, shortest=1), HardwareProfileBody),
+        "Hardware profiles by name, or whole; each is tried by itself.",
+        fewest=1, most=MOST_HARDWARE, required=True,
+    )  # fmt: skip
+    workload = Section(WorkloadBody, "The load.", required=True)
+    slo = MapOf(
+        Number("[ms]", 1e-3, 1e9),
+        "Upper bounds [ms]. tpot is one value per request, itl one per gap between tokens.",
+        keys=SLO_KEYS, load_default=dict,
+    )  # fmt: skip
+    objective = Choice(
+        "`cost`: cheapest that meets the SLOs; `latency`: least p95 E2E within the limits; "
+        "`throughput`: most tokens per second and accelerator; "
+        "`balanced`: between cost and latency.",
+        OBJECTIVES, load_default="cost",
+    )  # fmt: skip
+    precision = Section(
+        PrecisionBody, "Number formats to try.",
+        load_default=lambda: {"weights": [], "kv_cache": []},
+    )  # fmt: skip
+    limits = Section(LimitsBody, "Bounds on the search.", load_default=Limits)
+    serving = Section(ServingBody, "The engine.", load_default=Serving)
+    max_candidates = Whole("Most candidates in the answer, best first.", 1, 1000, load_default=50)
+
+    @validates_schema
+    def bound_the_search(self, data: dict[str, Any], **_: Any) -> None:
+        """Refuse what spans too many layouts or candidates before any of them is made."""
+        layouts, candidates = _search_size(data)
+        if layouts > MAX_LAYOUTS or candidates > MOST_CANDIDATES:
+            allowed = {"maximum_layouts": MAX_LAYOUTS, "maximum_candidates": MOST_CANDIDATES}
+            given = {"layouts": layouts, "candidates": candidates}
+            detail = f"The request spans {layouts} layouts and {candidates} candidates or more."
+            error = FieldError("", detail, given=given, allowed=allowed)
+            raise ValidationError({"limits": [error]})
+
+    @post_load(pass_original=True)
+    def keep_request(self, data: dict[str, Any], original: Any, **_: Any) -> dict[str, Any]:
+        """The loaded request with, as `request`, the one that was sent, for it to be kept."""
+        request = plain(original)
+        size = len(json.dumps(request))
+        if size > LARGEST_REQUEST:
+            detail = f"The request has {size} bytes. Create its profiles, and name them here."
+            raise fault(detail, allowed={"maximum_bytes": LARGEST_REQUEST})
+        return data | {"request": request}
+
+
+def _search_size(data: Mapping[str, Any]) -> tuple[int, int]:
+    """Layouts and candidates that a request spells out; what is left to the planner counts once."""
+    limits: Limits = data["limits"]
+    degrees = (
+        limits.tensor_parallel,
+        limits.pipeline_parallel,
+        limits.expert_parallel,
+        limits.attention_data_parallel,
+    )
+    formats = (data["precision"]["weights"], data["precision"]["kv_cache"])
+    lists = (data["hardware"], *formats, *degrees)
+    layouts = math.prod(len(one or "1") for one in lists)
+    return layouts, layouts * len(limits.replicas or "1")
+
+
+class PlanSummaryAnswer(Answer):
+    """A plan as a list shows it."""
+
+    id = Text()
+    created_at = Text("UTC, RFC 3339.")
+    model = Text("Name of the model.")
+    objective = Choice("", OBJECTIVES)
+    planner_version = Text("Version of the service that answered.")
+    request = AnyJson("The request as it was sent.")
+
+
+PlanPage: type[Answer] = page_of(PlanSummaryAnswer, "PlanPage")
+
+
+class PlanQuery(PageQuery):
+    """Which plans to list."""
+
+    model = Text("Only plans for the model of this name.", 100, load_default=None, allow_none=False)

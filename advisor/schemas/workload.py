@@ -1,0 +1,170 @@
+"""The ask of a plan: workload, SLOs, limits and serving settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import ValidationError, post_load, validates_schema
+
+from advisor.core.workload import (
+    ENGINES,
+    KV_PRECISIONS,
+    MAX_P95_TO_MEAN,
+    WEIGHT_PRECISIONS,
+    Length,
+    Limits,
+    Serving,
+    Workload,
+)
+from advisor.schemas.base import Closed
+from advisor.schemas.containers import Either, ListOf
+from advisor.schemas.faults import fault
+from advisor.schemas.fields import Choice, Flag, Money, Number, Whole
+
+MOST_TOKENS = 10_000_000
+MOST_DEGREE = 1024
+
+
+class TokenDistributionBody(Closed):
+    """Log-normal lengths."""
+
+    mean = Number("Mean [tokens].", 1, MOST_TOKENS, required=True)
+    p95 = Number(
+        f"95th percentile [tokens]: above the mean, at most {MAX_P95_TO_MEAN:.3f} times it.",
+        1, MOST_TOKENS, required=True,
+    )  # fmt: skip
+
+    @validates_schema
+    def log_normal(self, data: dict[str, Any], **_: Any) -> None:
+        """A log-normal of this mean and p95 has to exist."""
+        mean, p95 = data["mean"], data["p95"]
+        if not mean < p95 <= MAX_P95_TO_MEAN * mean:
+            wrong = fault(
+                "No log-normal has this mean and p95; for lengths all alike, give one number.",
+                given=p95,
+                allowed={"exclusiveMinimum": mean, "maximum": MAX_P95_TO_MEAN * mean},
+            )
+            raise ValidationError({"p95": wrong.messages})
+
+    @post_load
+    def as_length(self, data: dict[str, Any], **_: Any) -> Length:
+        """The core's length."""
+        return Length(**data)
+
+
+class Tokens(Either):
+    """A length: a number when all are alike, or a distribution."""
+
+    def __init__(self, doc: str, **kwargs: Any) -> None:
+        number = Number("All alike [tokens].", 1, MOST_TOKENS)
+        super().__init__(number, TokenDistributionBody, doc, **kwargs)
+
+    def _read(self, value: Any) -> Length:
+        loaded = super()._read(value)
+        return loaded if isinstance(loaded, Length) else Length(loaded)
+
+
+class WorkloadBody(Closed):
+    """What arrives: exactly one of an open rate, a closed concurrency, or saturation."""
+
+    request_rate_per_s = Number(
+        "Open load: mean arrivals in all [requests/s].", 1e-6, 1e6,
+        allow_none=True, load_default=None,
+    )  # fmt: skip
+    concurrency = Whole(
+        "Closed load: requests in flight in all.", 1, 1_000_000,
+        allow_none=True, load_default=None,
+    )  # fmt: skip
+    saturate = Flag("As much as is served.", load_default=False)
+    input_tokens = Tokens("Prompt length.", required=True)
+    output_tokens = Tokens("Answer length.", required=True)
+    arrival_cv = Number(
+        "Coefficient of variation of the times between arrivals; 1: Poisson.", 0, 100,
+        load_default=1.0,
+    )  # fmt: skip
+    peak_to_mean = Number("Peak rate over mean rate; the peak is sized for.", 1, 1000,
+                          load_default=1.0)  # fmt: skip
+    prefix_cache_hit = Number(
+        "Share of the input tokens found in the prefix cache.", 0, 1, load_default=0.0
+    )
+
+    @validates_schema
+    def one_load(self, data: dict[str, Any], **_: Any) -> None:
+        """Exactly one kind of load."""
+        kinds = ("request_rate_per_s", "concurrency", "saturate")
+        given = [kind for kind in kinds if data[kind]]
+        if len(given) != 1:
+            detail = f"Exactly one kind of load is expected, not {len(given)}."
+            wrong = fault(detail, allowed=list(kinds)).messages
+            raise ValidationError(dict.fromkeys(given or ["_schema"], wrong))
+
+    @post_load
+    def as_workload(self, data: dict[str, Any], **_: Any) -> Workload:
+        """The core's workload."""
+        return Workload(**data)
+
+
+def _degrees(doc: str, default: list[int] | None) -> ListOf:
+    degree = Whole("", 1, MOST_DEGREE)
+    if default is None:
+        return ListOf(degree, doc, fewest=1, most=32, unique=True, allow_none=True,
+                      load_default=None)  # fmt: skip
+    return ListOf(degree, doc, fewest=1, most=32, unique=True, load_default=default)
+
+
+class LimitsBody(Closed):
+    """Bounds on the search; null leaves the choice to the planner."""
+
+    max_accelerators = Whole("Of one plan.", 1, 4096, load_default=64)
+    max_cost_per_hour = Money("In the currency of the prices.", allow_none=True, load_default=None)
+    tensor_parallel = _degrees("Degrees to try; null: every valid one.", None)
+    pipeline_parallel = _degrees("Degrees to try.", [1])
+    expert_parallel = _degrees("Degrees to try; null: 1 and the tensor-parallel degree.", None)
+    attention_data_parallel = _degrees("Degrees to try.", [1])
+    replicas = ListOf(
+        Whole("", 1, 4096), "Numbers of replicas to try; null: every one within the limits.",
+        fewest=1, most=256, unique=True, allow_none=True, load_default=None,
+    )  # fmt: skip
+    spare_replicas = Whole("Replicas that may be lost while the SLOs hold.", 0, 1000,
+                           load_default=0)  # fmt: skip
+    max_utilization = Number("Of saturation.", 1e-2, 1, load_default=0.95)
+
+    @post_load
+    def as_limits(self, data: dict[str, Any], **_: Any) -> Limits:
+        """The core's limits."""
+        limits: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
+        }
+        return Limits(**limits)
+
+
+class ServingBody(Closed):
+    """The engine and its settings; null takes the default of that engine on that device."""
+
+    engine = Choice("Serving engine.", ENGINES, load_default="vllm")
+    memory_utilization = Number("Share of the device's memory that the engine may use.", 1e-2, 1,
+                                allow_none=True, load_default=None)  # fmt: skip
+    max_num_seqs = Whole("Most sequences in a step.", 1, 65_536,
+                         allow_none=True, load_default=None)  # fmt: skip
+    max_num_batched_tokens = Whole("Most tokens in a step.", 1, 1_048_576,
+                                   allow_none=True, load_default=None)  # fmt: skip
+    router_efficiency = Number("Share of the replicas' capacity that the router reaches.",
+                               1e-2, 1, load_default=1.0)  # fmt: skip
+
+    @post_load
+    def as_serving(self, data: dict[str, Any], **_: Any) -> Serving:
+        """The core's serving settings."""
+        return Serving(**data)
+
+
+class PrecisionBody(Closed):
+    """Formats to try; left out or empty: the checkpoint's own."""
+
+    weights = ListOf(
+        Choice("", WEIGHT_PRECISIONS), "Of the weights.",
+        most=len(WEIGHT_PRECISIONS), unique=True, load_default=list,
+    )  # fmt: skip
+    kv_cache = ListOf(
+        Choice("", KV_PRECISIONS), "Of the KV cache.",
+        most=len(KV_PRECISIONS), unique=True, load_default=list,
+    )  # fmt: skip

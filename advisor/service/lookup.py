@@ -1,0 +1,117 @@
+"""Names in a request, or whole profiles, to the core's profiles."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from threading import Lock
+from typing import Any, Generic, TypeVar
+
+from advisor.core.errors import FieldError, InvalidInput, unknown_choice
+from advisor.core.hardware import HardwareProfile
+from advisor.core.model import ModelProfile
+from advisor.service.database import Database
+from advisor.service.errors import MOST_COMPARED
+from advisor.store.profiles import Profiles, StoredProfile, hardware_profiles, model_profiles
+
+Profile = TypeVar("Profile")
+Named = str | Mapping[str, Any]
+MOST_KEPT = 512
+
+
+class ProfileCache(Generic[Profile]):
+    """Core profiles read from stored ones; the most recently used are kept.
+
+    A stored profile gets a new version and time with every change, so nothing kept is ever stale.
+    """
+
+    def __init__(self, read: Callable[[Mapping[str, Any]], Profile]) -> None:
+        self.read = read
+        self._kept: OrderedDict[object, Profile] = OrderedDict()
+        self._lock = Lock()
+
+    def profile(self, stored: StoredProfile) -> Profile:
+        """The core's profile of a stored one."""
+        key = (stored.name, stored.version, stored.updated_at)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        profile = self.read(stored.document)
+        with self._lock:
+            self._kept[key] = profile
+            if len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+        return profile
+
+
+_models = ProfileCache(ModelProfile.from_mapping)
+_hardware = ProfileCache(HardwareProfile.from_mapping)
+
+
+def resolve(
+    database: Database, model: Named, hardware: Sequence[Named]
+) -> tuple[ModelProfile, tuple[HardwareProfile, ...]]:
+    """The profiles that a request names or brings along.
+
+    Raises InvalidInput with every unknown name (and the nearest known one) and every profile that
+    the core refuses or that is listed twice.
+    """
+    with database.reading() as session:
+        models = _Resolver(session, model_profiles, _models, "Model")
+        devices = _Resolver(session, hardware_profiles, _hardware, "Hardware")
+        found_models = models.resolve({"/model": model})
+        found = devices.resolve({f"/hardware/{i}": given for i, given in enumerate(hardware)})
+    errors = [*models.errors, *devices.errors, *_repeated(found)]
+    if errors:
+        raise InvalidInput(*errors)
+    return found_models["/model"], tuple(found.values())
+
+
+class _Resolver(Generic[Profile]):
+    """Resolves the entries of one kind with one query, and collects what is wrong with them."""
+
+    def __init__(
+        self, session: Any, store: Profiles, cache: ProfileCache[Profile], what: str
+    ) -> None:
+        self.session, self.store, self.cache, self.what = session, store, cache, what
+        self.errors: list[FieldError] = []
+
+    def resolve(self, entries: Mapping[str, Named]) -> dict[str, Profile]:
+        """The profile of each entry, by its pointer; those at fault are left out."""
+        names = {name for name in entries.values() if isinstance(name, str)}
+        spelled = {spelling for name in names for spelling in (name, name.lower())}
+        stored = self.store.get_many(self.session, spelled) if spelled else {}
+        profiles: dict[str, Profile] = {}
+        for pointer, entry in entries.items():
+            profile = self._profile(pointer, entry, stored)
+            if profile is not None:
+                profiles[pointer] = profile
+        return profiles
+
+    def _profile(
+        self, pointer: str, entry: Named, stored: Mapping[str, StoredProfile]
+    ) -> Profile | None:
+        if not isinstance(entry, str):
+            return self._inline(pointer, entry)
+        known = stored.get(entry) or stored.get(entry.lower())
+        if known is not None:
+            return self.cache.profile(known)
+        names = self.store.names(self.session)[:MOST_COMPARED]
+        self.errors.append(unknown_choice(pointer, entry, names, self.what))
+        return None
+
+    def _inline(self, pointer: str, entry: Mapping[str, Any]) -> Profile | None:
+        try:
+            return self.cache.read(entry)
+        except InvalidInput as refused:
+            self.errors += refused.under(pointer).errors
+            return None
+
+
+def _repeated(found: Mapping[str, HardwareProfile]) -> Iterator[FieldError]:
+    seen: dict[str, str] = {}
+    for pointer, profile in found.items():
+        first = seen.setdefault(profile.name, pointer)
+        if first != pointer:
+            yield FieldError(pointer, f"{profile.name} is listed at {first} already.")

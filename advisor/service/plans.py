@@ -1,0 +1,73 @@
+"""Plans: compute one and keep it, read it again word for word, list them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from advisor.core.plans import plan
+from advisor.core.workload import PlanRequest
+from advisor.service.clock import now, rfc3339
+from advisor.service.database import Database
+from advisor.service.lookup import resolve
+from advisor.store import plans as stored_plans
+from advisor.store.errors import NotFound
+from advisor.store.ids import new_id
+from advisor.store.plans import PlanSummary, StoredPlan
+
+
+def create(database: Database, ask: Mapping[str, Any]) -> StoredPlan:
+    """Answer a plan request and keep request and answer.
+
+    `ask` is a loaded `PlanBody`. No transaction is open while the plan is computed. Raises
+    InvalidInput for unknown names and for what the planner refuses.
+    """
+    model, hardware = resolve(database, ask["model"], ask["hardware"])
+    request = PlanRequest(
+        model=model,
+        hardware=hardware,
+        workload=ask["workload"],
+        slo=ask["slo"],
+        objective=ask["objective"],
+        weights=tuple(ask["precision"]["weights"]),
+        kv_cache=tuple(ask["precision"]["kv_cache"]),
+        limits=ask["limits"],
+        serving=ask["serving"],
+        max_candidates=ask["max_candidates"],
+    )
+    answer = plan(request).as_dict()
+    stored = _stored(request, ask["request"], answer)
+    with database.writing() as session:
+        stored_plans.add(session, stored)
+    return stored
+
+
+def read(database: Database, plan_id: str) -> StoredPlan:
+    """The plan of that id. Raises `NotFound`."""
+    if not plan_id.isalnum() or not plan_id.isascii():
+        raise NotFound(plan_id)
+    with database.reading() as session:
+        return stored_plans.get(session, plan_id)
+
+
+def page(
+    database: Database, limit: int, cursor: str | None, filters: Mapping[str, str]
+) -> tuple[list[PlanSummary], str | None]:
+    """At most `limit` plans, newest first, and the cursor of the next page. Raises `BadCursor`."""
+    with database.reading() as session:
+        return stored_plans.page(session, limit, cursor, filters)
+
+
+def _stored(request: PlanRequest, asked: dict[str, Any], answer: dict[str, Any]) -> StoredPlan:
+    plan_id, moment = new_id(), now()
+    answer = {"id": plan_id, "created_at": rfc3339(moment)} | answer
+    return StoredPlan(
+        id=plan_id,
+        created_at=moment,
+        model=request.model.name,
+        objective=request.objective,
+        planner_version=answer["planner_version"],
+        request=asked,
+        answer=json.dumps(answer, allow_nan=False),
+    )

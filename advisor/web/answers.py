@@ -1,0 +1,73 @@
+"""Successful answers: JSON with an ETag, and what changes need to know of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from http import HTTPStatus
+from typing import Any, TypeVar, cast
+
+from flask import Response, current_app, request
+
+from advisor.service.database import Database
+from advisor.store.errors import StaleVersion
+from advisor.web.problems import PreconditionMissing
+
+T = TypeVar("T")
+
+
+def database() -> Database:
+    """The database of the application that serves this request."""
+    return cast(Database, current_app.extensions["advisor-database"])
+
+
+def json_answer(
+    content: Mapping[str, Any] | str,
+    status: int = HTTPStatus.OK,
+    *,
+    etag: str | None = None,
+    location: str | None = None,
+) -> Response:
+    """`content` (a document, or its text) as JSON.
+
+    The ETag is the version given, else a digest of the text. A GET with a matching `If-None-Match`
+    is answered 304.
+    """
+    text = content if isinstance(content, str) else json.dumps(content, allow_nan=False)
+    response = Response(text + "\n", status, content_type="application/json")
+    if etag is not None:
+        response.set_etag(etag)
+    else:
+        response.add_etag()
+    if location is not None:
+        response.headers["Location"] = location
+    if request.method in ("GET", "HEAD"):
+        response.make_conditional(request)
+    return response
+
+
+def page_answer(
+    items: Iterable[T], next_cursor: str | None, show: Callable[[T], Mapping[str, Any]]
+) -> Response:
+    """One page of a list."""
+    return json_answer({"items": [show(item) for item in items], "next_cursor": next_cursor})
+
+
+def expected_version(current: Callable[[], int]) -> int:
+    """The version that the request's `If-Match` names; `current` is asked for `*` and for tags that
+    no version has.
+
+    Raises `PreconditionMissing` without the header, and `StaleVersion`.
+    """
+    if "If-Match" not in request.headers:
+        raise PreconditionMissing
+    if request.if_match.star_tag:
+        return current()
+    # An empty tag is read as None.
+    tags = [tag for tag in request.if_match.as_set() if tag]
+    versions = [int(tag) for tag in tags if re.fullmatch("[0-9]{1,9}", tag)]
+    now = current() if len(versions) != 1 else versions[0]
+    if now not in versions:
+        raise StaleVersion(now)
+    return now

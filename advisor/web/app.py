@@ -1,0 +1,54 @@
+"""The application factory."""
+
+from __future__ import annotations
+
+from flask import Flask
+
+from advisor.config import Settings
+from advisor.service.database import Database
+from advisor.web import (
+    docs,
+    economics,
+    hardware_profiles,
+    health,
+    model_profiles,
+    observability,
+    plans,
+    problems,
+    security,
+    terminology,
+)
+from advisor.web.spec import make_api
+
+RESOURCES = (
+    plans.blp,
+    hardware_profiles.blp,
+    model_profiles.blp,
+    economics.blp,
+    terminology.blp,
+    health.blp,
+)
+
+
+def create_app(settings: Settings | None = None) -> Flask:
+    """The service as a WSGI application; without `settings`, by the environment.
+
+    Connections to the database are made when a request first needs one.
+    """
+    settings = settings or Settings.from_environment()
+    observability.configure_logging(settings.log_level)
+    app = Flask("advisor", static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
+    app.extensions["advisor-database"] = Database(
+        settings.database_url,
+        pool_size=settings.database_pool_size,
+        timeout_ms=settings.database_timeout_ms,
+    )
+    observability.register(app)
+    security.register(app)
+    problems.register(app)
+    api = make_api(app)
+    for resource in RESOURCES:
+        api.register_blueprint(resource)
+    docs.register(app)
+    return app

@@ -1,0 +1,107 @@
+"""Request bodies that work when pasted, on a database with the catalogue loaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+HARDWARE: dict[str, Any] = {
+    "H100 at a price of one's own": {
+        "name": "my-h100",
+        "vendor": "nvidia",
+        "generation": "hopper",
+        "description": "H100 SXM5 80 GB under a reservation",
+        "memory_gib": 79.2,
+        "memory_bandwidth_gb_s": 3350,
+        "dense_tflops": {"bf16": 989.4, "fp8": 1978.9},
+        "interconnect": {
+            "kind": "nvlink",
+            "topology": "switched",
+            "bandwidth_gb_s_per_direction": 450,
+            "domain_size": 8,
+        },
+        "network": {"bandwidth_gb_s_per_direction": 50},
+        "accelerators_per_node": 8,
+        "tdp_w": 700,
+        "price": {
+            "amount_per_hour": "2.10",
+            "currency": "USD",
+            "as_of": "2026-09-25",
+            "source": "own contract",
+        },
+    }
+}
+
+MODELS: dict[str, Any] = {
+    "from a config.json": {
+        "name": "my-llama-8b",
+        "aliases": ["my-org/My-Llama-8B"],
+        "hf_config": {
+            "model_type": "llama",
+            "hidden_size": 4096,
+            "intermediate_size": 14336,
+            "num_hidden_layers": 32,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+            "vocab_size": 128256,
+            "max_position_embeddings": 131072,
+            "tie_word_embeddings": False,
+            "torch_dtype": "bfloat16",
+        },
+    },
+    "from an architecture": {
+        "name": "my-own-1b",
+        "architecture": {
+            "hidden_size": 2048,
+            "vocab_size": 50304,
+            "context_length": 8192,
+            "num_layers": 24,
+            "layer_kinds": {
+                "layer": {
+                    "mixer": {"kind": "gqa", "num_heads": 16, "num_kv_heads": 4, "head_dim": 128},
+                    "mlp": {"kind": "dense", "intermediate_size": 5632},
+                }
+            },
+            "layer_pattern": ["layer"],
+        },
+    },
+}
+
+PLANS: dict[str, Any] = {
+    "cheapest within latency bounds": {
+        "model": "meta-llama-3.1-70b",
+        "hardware": ["h100-sxm-80gb", "h200-sxm-141gb"],
+        "workload": {"request_rate_per_s": 4, "input_tokens": 1000, "output_tokens": 250},
+        "slo": {"ttft_p95_ms": 1000, "tpot_p95_ms": 50},
+        "objective": "cost",
+        "precision": {"weights": ["fp8"], "kv_cache": ["fp8"]},
+    },
+    "one layout, as a benchmark runs it": {
+        "model": "meta-llama-3.1-8b",
+        "hardware": ["h100-sxm-80gb"],
+        "workload": {
+            "concurrency": 32,
+            "input_tokens": {"mean": 1000, "p95": 2000},
+            "output_tokens": 200,
+        },
+        "limits": {"tensor_parallel": [1], "replicas": [1]},
+    },
+}
+
+BREAK_EVEN: dict[str, Any] = {
+    "a published training cost": {
+        "training_cost": 5576000,
+        "price_per_call": "0.01",
+        "serving_cost_per_call": "0.004",
+        "calls": 2000000000,
+        "currency": "USD",
+    }
+}
+
+CHECK: dict[str, Any] = {
+    "a claim that needs an answer": {
+        "text": "Decode is memory-bound, so we need a bigger GPU.",
+        "format": "plain",
+    }
+}
+
+REPLIES: dict[str, Any] = {"capacity is meant": {"answers": [{"finding": 0, "sense": "capacity"}]}}

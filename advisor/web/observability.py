@@ -1,0 +1,98 @@
+"""One line of JSON per request, an id that ties them together, and Prometheus metrics."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+import time
+import uuid
+
+import structlog
+from flask import Flask, Response, g, request
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    generate_latest,
+    multiprocess,
+)
+from prometheus_client import REGISTRY as PROCESS_REGISTRY
+
+REQUEST_ID = "X-Request-ID"
+_ACCEPTED_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "DELETE", "PATCH")
+
+log = structlog.get_logger("advisor.access")
+requests_total = Counter(
+    "advisor_requests_total", "Requests answered.", ["method", "route", "status"]
+)
+request_seconds = Histogram(
+    "advisor_request_seconds", "Time from reading a request to its answer.", ["method", "route"]
+)
+
+
+def configure_logging(level: str) -> None:
+    """Write JSON lines to standard output, from `level` upwards."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level)),
+        logger_factory=_standard_output,
+        cache_logger_on_first_use=False,
+    )
+
+
+def _standard_output(*_: object) -> structlog.WriteLogger:
+    # Looked up for each logger: a test, or a supervisor, may have replaced the stream. A line is
+    # written in one piece, so that those of several threads and workers do not mix.
+    return structlog.WriteLogger(sys.stdout)
+
+
+def register(app: Flask) -> None:
+    """Number, time, count and log every request of `app`."""
+    app.before_request(_begin)
+    app.after_request(_end)
+
+
+def metrics_text() -> tuple[bytes, str]:
+    """The metrics of this process, or of all workers when they share a directory."""
+    registry = PROCESS_REGISTRY
+    if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+        registry = CollectorRegistry()
+        multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return generate_latest(registry), CONTENT_TYPE_LATEST
+
+
+def _begin() -> None:
+    g.began = time.perf_counter()
+    given = request.headers.get(REQUEST_ID, "")
+    g.request_id = given if _ACCEPTED_ID.fullmatch(given) else uuid.uuid4().hex
+    structlog.contextvars.clear_contextvars()
+    structlog.contextvars.bind_contextvars(request_id=g.request_id)
+
+
+def _end(response: Response) -> Response:
+    seconds = time.perf_counter() - g.began
+    route = request.url_rule.rule if request.url_rule else "unmatched"
+    method = request.method if request.method in _METHODS else "other"
+    requests_total.labels(method, route, response.status_code).inc()
+    request_seconds.labels(method, route).observe(seconds)
+    response.headers[REQUEST_ID] = g.request_id
+    log.info(
+        "request",
+        method=method,
+        route=route,
+        path=request.path[:200],
+        status=response.status_code,
+        duration_ms=round(1000 * seconds, 2),
+        bytes=response.calculate_content_length(),
+    )
+    return response

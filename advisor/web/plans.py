@@ -1,0 +1,66 @@
+"""`/v1/plans`."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from flask import Response, url_for
+
+from advisor.schemas.plan_answer import PlanAnswer
+from advisor.schemas.plans import PlanBody, PlanPage, PlanQuery
+from advisor.service import plans
+from advisor.service.clock import rfc3339
+from advisor.store.plans import PlanSummary
+from advisor.web import examples
+from advisor.web.answers import database, json_answer, page_answer
+from advisor.web.spec import ETAG, IF_NONE_MATCH, LOCATION, Resource
+
+blp = Resource(
+    "plans", __name__, url_prefix="/v1/plans",
+    description="Which accelerators, how many replicas, how split; and what follows.",
+)  # fmt: skip
+
+
+@blp.route("", methods=["POST"])
+@blp.operation(
+    "create_plan", "Plan the serving of a model", PlanAnswer, status=HTTPStatus.CREATED,
+    body=PlanBody, examples=examples.PLANS, headers=ETAG | LOCATION,
+)  # fmt: skip
+def create(body: dict[str, Any]) -> Response:
+    """Evaluates every plan within the limits, chooses one and keeps the answer."""
+    plan = plans.create(database(), body)
+    return json_answer(plan.answer, HTTPStatus.CREATED, location=url_for(".read", plan_id=plan.id))
+
+
+@blp.route("")
+@blp.operation(
+    "list_plans", "List plans", PlanPage, query=PlanQuery,
+    headers=ETAG, errors=(HTTPStatus.BAD_REQUEST,), parameters=(IF_NONE_MATCH,),
+)  # fmt: skip
+def list_all(query: dict[str, Any]) -> Response:
+    """Newest first, each with its request; the whole answer is at `/v1/plans/{plan_id}`."""
+    filters = {"model": query["model"]} if query["model"] is not None else {}
+    page = plans.page(database(), query["limit"], query["cursor"], filters)
+    return page_answer(*page, show=_summary)
+
+
+@blp.route("/<plan_id>")
+@blp.operation(
+    "get_plan", "Read a plan", PlanAnswer,
+    headers=ETAG, errors=(HTTPStatus.NOT_FOUND,), parameters=(IF_NONE_MATCH,),
+)  # fmt: skip
+def read(plan_id: str) -> Response:
+    """Word for word as it was answered when it was made."""
+    return json_answer(plans.read(database(), plan_id).answer)
+
+
+def _summary(plan: PlanSummary) -> dict[str, Any]:
+    return {
+        "id": plan.id,
+        "created_at": rfc3339(plan.created_at),
+        "model": plan.model,
+        "objective": plan.objective,
+        "planner_version": plan.planner_version,
+        "request": plan.request,
+    }

@@ -1,0 +1,5 @@
+from __future__ import annotations
+
+from tests.web.fixtures import _catalogued_sqlite, app, catalogued_url, client, shared_client
+
+__all__ = ["_catalogued_sqlite", "app", "catalogued_url", "client", "shared_client"]

@@ -1,0 +1,147 @@
+"""Whole request bodies, every field given, by the operation that takes them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+from advisor.web import examples
+
+HARDWARE: dict[str, Any] = examples.HARDWARE["H100 at a price of one's own"] | {
+    "efficiency": {"memory_bandwidth": 0.8},
+    "sources": {"tdp_w": "data sheet"},
+    "uncertain_fields": ["tdp_w"],
+    "notes": "none",
+}
+MODEL: dict[str, Any] = examples.MODELS["from a config.json"]
+MOE_LAYER = {
+    "mixer": {
+        "kind": "mla",
+        "num_heads": 16,
+        "q_lora_rank": 512,
+        "kv_lora_rank": 256,
+        "qk_nope_head_dim": 64,
+        "qk_rope_head_dim": 32,
+        "v_head_dim": 64,
+    },
+    "mlp": {
+        "kind": "moe",
+        "num_experts": 16,
+        "experts_per_token": 2,
+        "intermediate_size": 512,
+        "shared_intermediate_size": 512,
+        "gated": True,
+        "bias": False,
+        "router_bias": True,
+    },
+    "norms": 2,
+}
+DENSE_LAYER = {
+    "mixer": {
+        "kind": "gqa",
+        "num_heads": 16,
+        "num_kv_heads": 4,
+        "head_dim": 64,
+        "window": 4096,
+        "qkv_bias": True,
+        "output_bias": False,
+        "qk_norm": True,
+        "sinks": False,
+    },
+    "mlp": {"kind": "dense", "intermediate_size": 4096, "gated": True, "bias": False},
+    "norms": 2,
+}
+ARCHITECTURE: dict[str, Any] = {
+    "name": "written-out",
+    "aliases": ["org/Written-Out"],
+    "architecture": {
+        "family": "custom",
+        "hidden_size": 1024,
+        "vocab_size": 32000,
+        "context_length": 32768,
+        "tied_embeddings": True,
+        "num_layers": 8,
+        "layer_kinds": {"dense": DENSE_LAYER, "moe": MOE_LAYER},
+        "layer_pattern": ["dense", "moe"],
+        "plain_precision": "bf16",
+        "weights_precision": "fp8",
+        "quantized_parts": ["attention", "mlp"],
+        "kv_cache_precision": "fp8",
+    },
+}
+PLAN: dict[str, Any] = {
+    "model": "meta-llama-3.1-8b",
+    "hardware": ["h100-sxm-80gb"],
+    "workload": {
+        "request_rate_per_s": 4,
+        "input_tokens": {"mean": 1000, "p95": 2000},
+        "output_tokens": 250,
+        "arrival_cv": 1.2,
+        "peak_to_mean": 1.5,
+        "prefix_cache_hit": 0.2,
+    },
+    "slo": {"ttft_p95_ms": 1000, "tpot_p95_ms": 50},
+    "objective": "cost",
+    "precision": {"weights": ["fp8"], "kv_cache": ["fp8"]},
+    "limits": {
+        "max_accelerators": 8,
+        "max_cost_per_hour": "100.00",
+        "tensor_parallel": [1, 2],
+        "pipeline_parallel": [1],
+        "expert_parallel": [1],
+        "attention_data_parallel": [1],
+        "replicas": [1, 2],
+        "spare_replicas": 0,
+        "max_utilization": 0.9,
+    },
+    "serving": {
+        "engine": "vllm",
+        "memory_utilization": 0.9,
+        "max_num_seqs": 256,
+        "max_num_batched_tokens": 8192,
+        "router_efficiency": 0.95,
+    },
+    "max_candidates": 10,
+}
+BREAK_EVEN: dict[str, Any] = examples.BREAK_EVEN["a published training cost"]
+CHECK: dict[str, Any] = examples.CHECK["a claim that needs an answer"]
+REPLIES: dict[str, Any] = examples.REPLIES["capacity is meant"]
+
+POSTS: dict[str, dict[str, Any]] = {
+    "/v1/hardware-profiles": HARDWARE,
+    "/v1/model-profiles": ARCHITECTURE,
+    "/v1/plans": PLAN,
+    "/v1/economics/break-even": BREAK_EVEN,
+    "/v1/terminology/checks": CHECK,
+}
+"""Bodies that each get a 2xx on a database with the catalogue."""
+
+Path = tuple[str | int, ...]
+
+
+def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Every scalar in a body, with the keys that lead to it."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from leaves(inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from leaves(inner, (*path, index))
+    else:
+        yield path, value
+
+
+def with_leaf(body: dict[str, Any], path: Path, value: Any) -> dict[str, Any]:
+    """A copy of a body with another value in one place."""
+    changed: Any = copy.deepcopy(body)
+    inner = changed
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return dict(changed)
+
+
+def pointer(path: Path) -> str:
+    """The JSON pointer of a path."""
+    return "".join(f"/{key}" for key in path)

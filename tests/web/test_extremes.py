@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import copy
+import json
+import random
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.web.bodies import ARCHITECTURE, HARDWARE, Path, leaves, pointer, with_leaf
+from tests.web.problems import problem
+
+FLAT_HARDWARE = {k: v for k, v in HARDWARE.items() if k not in ("sources", "uncertain_fields")}
+PLAN: dict[str, Any] = {
+    "model": ARCHITECTURE,
+    "hardware": [FLAT_HARDWARE],
+    "workload": {
+        "request_rate_per_s": 4,
+        "input_tokens": {"mean": 500, "p95": 1000},
+        "output_tokens": {"mean": 50, "p95": 100},
+        "arrival_cv": 1,
+        "peak_to_mean": 1,
+        "prefix_cache_hit": 0,
+    },
+    "slo": {"ttft_p95_ms": 1000, "e2e_mean_ms": 50_000},
+    "limits": {"max_accelerators": 8, "tensor_parallel": [1, 2], "max_utilization": 0.9},
+    "serving": {
+        "memory_utilization": 0.9,
+        "max_num_seqs": 256,
+        "max_num_batched_tokens": 8192,
+        "router_efficiency": 1,
+    },
+}
+NUMBERS = [
+    path
+    for path, value in leaves(PLAN)
+    if isinstance(value, int | float) and not isinstance(value, bool)
+]
+
+
+def bound(shared_client: FlaskClient, path: Path, value: float) -> float | None:
+    """The bound that is named when a number is refused."""
+    response = shared_client.post("/v1/plans", json=with_leaf(PLAN, path, value))
+    for error in problem(response, 422)["errors"]:
+        if error["pointer"] == pointer(path) and isinstance(error.get("allowed"), dict):
+            key = "minimum" if value < 0 else "maximum"
+            return float(error["allowed"][key])
+    return None
+
+
+@pytest.mark.parametrize("path", NUMBERS, ids=pointer)
+def test_a_plan_at_the_bounds_of_a_number_is_answered_in_plain_json_or_refused(
+    shared_client: FlaskClient, path: Path
+):
+    assert shared_client.post("/v1/plans", json=copy.deepcopy(PLAN)).status_code == 201
+    for outside in (-1, 1e200):
+        extreme = bound(shared_client, path, outside)
+        assert extreme is not None
+        response = shared_client.post("/v1/plans", json=with_leaf(PLAN, path, extreme))
+        assert response.status_code in (201, 422), response.text
+        if response.status_code == 422:
+            assert problem(response, 422)["errors"]
+            continue
+        text = response.get_data(as_text=True)
+        assert not any(word in text for word in ("NaN", "Infinity"))
+        plan = json.loads(text)
+        assert (plan["recommended"] is None) == (plan["reason"] is not None)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_several_numbers_at_their_bounds_at_once_are_never_an_error_of_ours(
+    shared_client: FlaskClient, seed: int
+):
+    draw = random.Random(seed)
+    body = PLAN
+    for path in draw.sample(NUMBERS, draw.randint(2, len(NUMBERS))):
+        extreme = bound(shared_client, path, draw.choice([-1, 1e200]))
+        body = with_leaf(body, path, extreme)
+    response = shared_client.post("/v1/plans", json=body)
+    assert response.status_code in (201, 422), response.text
