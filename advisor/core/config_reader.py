@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from advisor.core.errors import ABSENT, FieldError, InvalidInput, nearest_name
+from advisor.core.errors import ABSENT, FieldError, InvalidInput, between, nearest_name
 
 MAX_SIZE = 10**9
 """No dimension or vocabulary comes near this; larger ones are mistakes."""
@@ -76,6 +76,6 @@ class ConfigReader:
         if not minimum <= value <= MAX_SIZE:
             raise self.refuse(
                 key, f"{key} lies between {minimum} and {MAX_SIZE}.",
-                given=value, allowed=[minimum, MAX_SIZE],
+                given=value, allowed=between(minimum, MAX_SIZE),
             )  # fmt: skip
         return value

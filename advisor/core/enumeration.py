@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from advisor.core.errors import FieldError, InvalidInput
+from advisor.core.errors import FieldError, InvalidInput, between
 from advisor.core.hardware import HardwareProfile
 from advisor.core.layouts import Layout, Split
 from advisor.core.model import ModelProfile
@@ -66,7 +66,7 @@ def enumerate_layouts(request: PlanRequest) -> tuple[list[Layout], list[Rejectio
         raise InvalidInput(
             FieldError(
                 "/limits", "The request spans too many layouts.",
-                given=len(asked), allowed=[1, MAX_LAYOUTS],
+                given=len(asked), allowed=between(1, MAX_LAYOUTS),
             )
         )  # fmt: skip
     valid: list[Layout] = []

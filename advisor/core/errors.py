@@ -60,9 +60,17 @@ class InvalidInput(Exception):
         return InvalidInput(*(error.under(prefix) for error in self.errors))
 
 
+def between(least: float, most: float) -> dict[str, float]:
+    """What `allowed` says of a number with bounds."""
+    return {"minimum": least, "maximum": most}
+
+
 def nearest_name(given: str, known: Iterable[str]) -> str | _Absent:
-    """The known name closest to `given` by spelling, or `ABSENT` when none is close."""
+    """The shortest known name that begins with `given`, else the closest by spelling, if any is."""
     choices = {name.lower(): name for name in known}
+    begun = [name for name in choices if name.startswith(given.lower())] if given else []
+    if begun:
+        return choices[min(begun, key=len)]
     close = difflib.get_close_matches(given.lower(), choices, n=1, cutoff=0.5)
     return choices[close[0]] if close else ABSENT
 

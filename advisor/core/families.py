@@ -19,6 +19,7 @@ from advisor.core.architecture import (
     MoeMlp,
 )
 from advisor.core.config_reader import ConfigReader
+from advisor.core.errors import between
 
 MAX_LAYERS = 2000
 
@@ -99,7 +100,7 @@ def base_architecture(config: ConfigReader, model_type: str) -> Architecture:
             "num_hidden_layers",
             "No model has so many layers.",
             given=count,
-            allowed=[1, MAX_LAYERS],
+            allowed=between(1, MAX_LAYERS),
         )
     return Architecture(
         family=model_type,
@@ -247,6 +248,6 @@ def _experts(config: ConfigReader, count_key: str, width: int, **details: Any) -
     if chosen > count:
         raise config.refuse(
             "num_experts_per_tok", f"A token cannot use {chosen} of {count} experts.",
-            given=chosen, allowed=[1, count],
+            given=chosen, allowed=between(1, count),
         )  # fmt: skip
     return MoeMlp(count, chosen, width, **details)

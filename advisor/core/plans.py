@@ -19,7 +19,7 @@ from advisor import __version__
 from advisor.core import answer, comparison, explanation, fitting
 from advisor.core.choice import best_of, knee, pareto_front
 from advisor.core.enumeration import Rejection, enumerate_layouts, precision_warnings
-from advisor.core.errors import FieldError, InvalidInput, unknown_choice
+from advisor.core.errors import FieldError, InvalidInput, between, unknown_choice
 from advisor.core.evaluation import (
     Candidates,
     Evaluator,
@@ -132,7 +132,7 @@ def _validate(request: PlanRequest) -> None:
         errors.append(
             FieldError(
                 "/workload", f"Input and output exceed the context of {request.model.name}.",
-                given=longest, allowed=[2, context],
+                given=longest, allowed=between(2, context),
             )
         )  # fmt: skip
     currencies = {h.price.currency for h in request.hardware if h.price}
