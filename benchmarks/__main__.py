@@ -1,0 +1,14 @@
+"""`python -m benchmarks` prints every benchmark."""
+
+from __future__ import annotations
+
+from benchmarks import core_time, request_cost
+
+
+def main() -> None:
+    """Run them one after the other."""
+    core_time.main()
+    request_cost.main()
+
+
+main()
