@@ -1,7 +1,8 @@
 """Continuous batching: how long a request is in service beside n - 1 others, and what that serves.
 
-With n in service, a request sees `own` mixed steps that compute its prompt, and during its decode
-`mixed` steps that compute others' prompts beside it; the rest are plain decode steps.
+With n in service, a request sees mixed steps that compute its prompt, and during its decode mixed
+steps that compute others' prompts beside it; the rest are plain decode steps. Where there are more
+prompts than steps between its tokens, it waits for the others before its own.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ class ServiceTable:
 
     `service` S(n) from the first prefill step to the last token; `own_prefill` its prompt's part;
     `decode_step` and `mixed_step` the two kinds of step; `tpot` the mean gap between tokens;
-    `mixed_share` the share of gaps that are mixed steps; `prompt_delay` what one prompt adds to
-    the steps of those beside it. `rate` is n / S(n) [requests/s].
+    `mixed_share` the share of gaps that are mixed steps; `prompt_time` the time between prompts
+    while every step computes some (unless `own_prefill` has that wait already), `prompt_load` what
+    one prompt adds to steps, and no less than its share of a step's room for prompts. `rate` is
+    n / S(n) [requests/s].
     """
 
     service: Array
@@ -38,7 +41,8 @@ class ServiceTable:
     mixed_step: Array
     tpot: Array
     mixed_share: Array
-    prompt_delay: Array
+    prompt_time: Array
+    prompt_load: Array
 
     @property
     def rate(self) -> Array:
@@ -79,12 +83,14 @@ class ServiceCurves:
         )
         return decode, mixed
 
-    def columns_needed(self, layout: Index, slots: Index, arrivals: Array) -> Index:
+    def columns_needed(
+        self, layout: Index, slots: Index, arrivals: Array, peakedness: Array
+    ) -> Index:
         """How many columns hold all but a negligible part of the number in service, (rows,).
 
         The number in service stays near n*, where departures equal `arrivals`, with variance about
-        n* / e, e the elasticity of the departure rate there; nine deviations are kept, and never
-        more than the slots.
+        n* z / e, e the elasticity of the departure rate there and z the peakedness of arrivals;
+        nine deviations are kept, and never more than the slots.
         """
         rates = self.grid / self.curves.service
         here = np.minimum((rates[layout] < arrivals[:, None]).sum(axis=1), len(self.grid) - 1)
@@ -92,7 +98,8 @@ class ServiceCurves:
         gain = np.log(rates[layout, there] / rates[layout, here])
         growth = np.log(np.maximum(self.grid[there] / self.grid[here], 1 + 1e-9))
         balance = self.grid[here]
-        kept = balance + 9 * np.sqrt(balance / np.maximum(gain / growth, 1e-3)) + 40
+        wide = np.maximum(peakedness, 1.0)
+        kept = balance + 9 * np.sqrt(balance * wide / np.maximum(gain / growth, 1e-3)) + 40 * wide
         return np.asarray(np.minimum(kept.astype(np.int64), slots))
 
     def _between(self, n: Array | Index) -> tuple[Index, Array]:
@@ -112,11 +119,13 @@ _TABLE_FIELDS = tuple(f.name for f in fields(ServiceTable))
 class _Mix:
     """How prompts are cut and packed into mixed steps, each of shape (layouts, columns).
 
-    A prompt takes `chunks` steps; where prompts are short and many, `packed` of them share one.
+    A prompt takes `chunks` steps; where prompts are short and many, `packed` of them share one,
+    and there is `room` for so many.
     """
 
     chunks: Array
     packed: Array
+    room: Array
     mixed_steps: Array
 
 
@@ -131,30 +140,63 @@ def service_curves(
     n = grid[None, :].astype(np.float64)
     mix = _mix(n, workload, batched_tokens)
     decode, mixed = _step_pair(steps, workload, n, mix)
-    gaps = max(workload.output_tokens.mean - 1, 0.0)
-    plain = np.maximum(gaps - mix.mixed_steps, 0.0)
-    own = mix.chunks * mixed.total
-    decoding = plain * decode.total + mix.mixed_steps * mixed.total * (gaps > 0)
+    gaps = workload.gaps
+    share = np.minimum(mix.mixed_steps / gaps, 1.0) if gaps else np.zeros_like(mix.mixed_steps)
+    waited = np.maximum(mix.mixed_steps - gaps, 0.0)  # steps of others' prompts before its own
+    tpot = (1 - share) * decode.total + share * mixed.total if gaps else np.zeros_like(share)
+    alone = mix.chunks * mixed.total
+    own = alone + waited * mixed.total
+    adds = mix.chunks / mix.packed * (mixed.total - decode.total)
     curves = ServiceTable(
-        service=own + decoding,
+        service=own + gaps * tpot,
         own_prefill=own,
         decode_step=decode.total,
         mixed_step=mixed.total,
-        tpot=decoding / max(gaps, 1.0),
-        mixed_share=np.minimum(mix.mixed_steps / max(gaps, 1.0), 1.0),
-        prompt_delay=mix.chunks / mix.packed * np.maximum(mixed.total - decode.total, 0.0),
+        tpot=tpot,
+        mixed_share=share,
+        prompt_time=alone / mix.packed * (1 - waited / np.maximum(mix.mixed_steps, 1e-12)),
+        prompt_load=np.maximum(alone / mix.room, adds),
     )
-    return ServiceCurves(grid, curves, decode, mixed)
+    starved = mix.mixed_steps >= gaps
+    return _self_limited(ServiceCurves(grid, curves, decode, mixed), gaps, starved)
+
+
+def _self_limited(curves: ServiceCurves, gaps: float, starved: NDArray[np.bool_]) -> ServiceCurves:
+    """Where prompts fill every step (`starved`), a replica keeps to the number that serves most.
+
+    More sequences would leave a step no room for prompts, so those that arrive wait for theirs and
+    no more decode than before: steps stay as they were there, and the wait is in the prompt's part.
+    """
+    rate = curves.grid / curves.curves.service
+    column = np.arange(rate.shape[1])
+    best = np.where(starved, np.maximum.accumulate(rate, axis=1), rate)
+    most = np.maximum.accumulate(
+        np.where(rate >= np.maximum.accumulate(rate, axis=1), column, 0), axis=1
+    )
+    at = np.where(starved, most, column)
+
+    def kept(curve: Array) -> Array:
+        return np.take_along_axis(np.broadcast_to(curve, at.shape), at, axis=1)
+
+    table = {name: kept(getattr(curves.curves, name)) for name in _TABLE_FIELDS}
+    table["service"] = curves.grid / best
+    table["own_prefill"] = table["service"] - gaps * table["tpot"]
+    decode, mixed = (
+        StepTimes(*(kept(getattr(step, cause)) for cause in CAUSES))
+        for step in (curves.decode, curves.mixed)
+    )
+    return ServiceCurves(curves.grid, ServiceTable(**table), decode, mixed)
 
 
 def _mix(n: Array, workload: Workload, batched_tokens: Array) -> _Mix:
-    """Prompts per mixed step: one, until n / OSL prompts a step are needed to keep n in service;
-    at most what fits beside the decoding tokens."""
+    """Prompts per mixed step: n / OSL arrive in a step on average, a Poisson number; a step that
+    has any has a / (1 - e^-a) of them, and no more than fit beside the decoding tokens."""
     prompt = max(workload.new_input_tokens, 1.0)
-    room = np.maximum(batched_tokens - n, 1.0)
-    chunks = np.ceil(prompt / room)
-    packed = np.clip(n / workload.output_tokens.mean, 1.0, np.maximum(room / prompt, 1.0))
-    return _Mix(chunks, packed, np.maximum(n - packed, 0.0) * chunks / packed)
+    tokens = np.maximum(batched_tokens - n, 1.0)
+    chunks, room = np.ceil(prompt / tokens), np.maximum(tokens / prompt, 1.0)
+    arriving = n / workload.output_tokens.mean
+    packed = np.minimum(arriving / -np.expm1(-arriving), np.minimum(room, n))
+    return _Mix(chunks, packed, room, np.maximum(n - packed, 0.0) * chunks / packed)
 
 
 def _step_pair(

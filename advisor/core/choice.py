@@ -9,6 +9,9 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
+_FREE = 1e-9
+"""A cost that stands for 0 on a log axis."""
+
 TIE = 0.005
 """Plans within 0.5 % of the best are equal: fewer accelerators win, then the smaller TP."""
 
@@ -42,7 +45,7 @@ def knee(latency: Array, cost: Array, eligible: Mask) -> int | None:
     front = pareto_front(np.where(eligible, latency, np.nan), np.where(eligible, cost, np.nan))
     if not len(front):
         return None
-    x, y = np.log(cost[front]), np.log(latency[front])
+    x, y = np.log(np.maximum(cost[front], _FREE)), np.log(latency[front])
     width, height = x[-1] - x[0], y[-1] - y[0]
     if width == 0 or height == 0:
         return int(front[0])

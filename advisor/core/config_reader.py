@@ -11,6 +11,15 @@ MAX_SIZE = 10**9
 """No dimension or vocabulary comes near this; larger ones are mistakes."""
 
 
+SPELLINGS: Mapping[str, tuple[str, ...]] = {
+    "hidden_size": ("n_embd", "d_model", "hidden_dim"),
+    "num_hidden_layers": ("n_layer", "n_layers", "num_layers"),
+    "num_attention_heads": ("n_head", "n_heads"),
+    "max_position_embeddings": ("n_positions", "max_seq_len", "max_sequence_length", "seq_length"),
+}
+"""Other names that older configs use for the common keys."""
+
+
 class ConfigReader:
     """A `config.json`-shaped mapping that remembers which keys were read.
 
@@ -23,10 +32,12 @@ class ConfigReader:
         self.read: set[str] = set()
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The raw value, or `default` where it is absent or null."""
-        self.read.add(key)
-        value = self.config.get(key)
-        return default if value is None else value
+        """The raw value under the key or another spelling of it, or `default` if absent or null."""
+        for name in (key, *SPELLINGS.get(key, ())):
+            self.read.add(name)
+            if self.config.get(name) is not None:
+                return self.config[name]
+        return default
 
     def refuse(self, key: str, detail: str, **figures: Any) -> InvalidInput:
         """The error for a key of this config."""
@@ -56,6 +67,14 @@ class ConfigReader:
             raise self.refuse(key, f"{key} is true or false.", given=value)
         return value
 
+    def whole_numbers(self, key: str) -> frozenset[int]:
+        """An optional list of whole numbers."""
+        value = self.get(key, [])
+        whole = isinstance(value, list) and all(type(each) is int for each in value)
+        if not whole:
+            raise self.refuse(key, f"{key} lists whole numbers.", given=value)
+        return frozenset(value)
+
     def names(self, key: str, allowed: Iterable[str], length: int) -> list[str] | None:
         """An optional list of `length` names, each one of `allowed`."""
         value = self.get(key)
@@ -70,7 +89,7 @@ class ConfigReader:
         return value
 
     def _whole(self, key: str, minimum: int) -> int:
-        value = self.config[key]
+        value = self.get(key)
         if isinstance(value, bool) or not isinstance(value, int):
             raise self.refuse(key, f"{key} is a whole number.", given=value)
         if not minimum <= value <= MAX_SIZE:

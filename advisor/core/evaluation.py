@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from advisor.core.batching import ServiceCurves, service_curves
 from advisor.core.coefficients import EngineSettings, coefficient
 from advisor.core.layouts import Layout
-from advisor.core.load import Replicas, Served, serve
+from advisor.core.load import Replicas, Served, serve, split_cv2
 from advisor.core.memory import MemoryFit
 from advisor.core.search import ladder, last_worthwhile, smallest_holding, spread
 from advisor.core.steps import StepModel, StepTimes
@@ -111,8 +111,11 @@ class Evaluator:
         offered = workload.request_rate_per_s * workload.peak_to_mean
         each = offered / self.request.serving.router_efficiency / serving
         saturation = self.saturation[layout]
-        arrivals = np.where(each < saturation, each, saturation / 2)
-        return self.curves.columns_needed(layout, slots, arrivals)
+        stable = each < saturation
+        arrivals = np.where(stable, each, saturation / 2)
+        peakedness = (1 + split_cv2(workload.arrival_cv, serving)) / 2
+        needed = self.curves.columns_needed(layout, slots, arrivals, peakedness)
+        return np.where(stable, needed, slots)
 
     def _rows(self, layout: Index, serving: Index) -> Replicas:
         return Replicas(
@@ -181,7 +184,7 @@ class Evaluator:
         table = self._table = self._evaluated(counts)
         plans = zip(table.layout.tolist(), table.replicas.tolist(), strict=True)
         self._rows_known = {plan: row for row, plan in enumerate(plans)}
-        meets = meets_slos(table.served, self.request.slo)
+        meets = meets_slos(table.served, self.request.slo, self.request.workload.gaps)
         slowest = table.served.latency["e2e"].at("p95")
         starts = np.cumsum([0, *(len(each) for each in counts)]).tolist()
         shown: list[list[int]] = []
@@ -205,7 +208,8 @@ class Evaluator:
 
     def _meets(self, layout: int, counts: list[int]) -> NDArray[np.bool_]:
         rows = np.full(len(counts), layout)
-        return meets_slos(self.serve(rows, np.array(counts)), self.request.slo)
+        served = self.serve(rows, np.array(counts))
+        return meets_slos(served, self.request.slo, self.request.workload.gaps)
 
     def operating_point(self, candidates: Candidates) -> tuple[StepTimes, StepTimes]:
         """Decode and mixed step of each candidate at its mean batch, causes apart, (rows,)."""
@@ -223,25 +227,30 @@ def _blocks(columns: Index) -> list[Index]:
     return blocks or [order]
 
 
-def meets_slos(served: Served, slo: Mapping[str, float]) -> NDArray[np.bool_]:
-    """Which rows meet every SLO; an undefined latency meets none."""
+def meets_slos(served: Served, slo: Mapping[str, float], gaps: float) -> NDArray[np.bool_]:
+    """Which rows meet every SLO; see `slo_ratios`."""
     met = np.ones(len(served.utilization), dtype=bool)
-    for ratio in slo_ratios(served, slo).values():
+    for ratio in slo_ratios(served, slo, gaps).values():
         met &= ratio <= 1
     return met
 
 
-def slo_ratios(served: Served, slo: Mapping[str, float]) -> dict[str, Array]:
-    """Predicted value over limit for each SLO, (rows,); NaN counts as missed (inf)."""
+def slo_ratios(served: Served, slo: Mapping[str, float], gaps: float) -> dict[str, Array]:
+    """Predicted value over limit for each SLO, (rows,).
+
+    A latency that is not defined misses its SLO (inf), but for that of gaps where requests have
+    none (`gaps` is their mean number).
+    """
     ratios = {}
     for key, limit_ms in slo.items():
         metric, statistic, _ = key.split("_")
         value = served.latency[metric].at(statistic) * MS_PER_S
-        ratios[key] = np.where(np.isnan(value), np.inf, value / limit_ms)
+        missing = 0.0 if metric in ("tpot", "itl") and not gaps else np.inf
+        ratios[key] = np.where(np.isnan(value), missing, value / limit_ms)
     return ratios
 
 
-def attainment(served: Served, slo: Mapping[str, float]) -> Array:
+def attainment(served: Served, slo: Mapping[str, float], gaps: float) -> Array:
     """Share of requests within the limits of every latency that has a percentile SLO, (rows,).
 
     Latencies are taken as independent; they rise together, so the joint share is no smaller.
@@ -249,7 +258,7 @@ def attainment(served: Served, slo: Mapping[str, float]) -> Array:
     shares: dict[str, Array] = {}
     for key, limit_ms in slo.items():
         metric, statistic, _ = key.split("_")
-        if statistic != "mean":
+        if statistic != "mean" and (gaps or metric not in ("tpot", "itl")):
             share = served.latency[metric].share_within(limit_ms / MS_PER_S)
             shares[metric] = np.minimum(shares.get(metric, share), share)
     joint = np.ones(len(served.utilization))

@@ -86,6 +86,8 @@ def _misses(plan: Plan, row: int) -> str:
         )
     ratios = {key: float(ratio[row]) for key, ratio in plan.verdicts.ratios.items()}
     key = max(ratios, key=lambda k: ratios[k], default=None)
+    if key is not None and np.isinf(ratios[key]):
+        return f"{key} has no finite value under this load"
     if key is not None and ratios[key] > 1:
         return f"{key} is {ratios[key]:.2f} times its limit of {plan.request.slo[key]:g} ms"
     if (

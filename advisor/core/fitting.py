@@ -72,7 +72,9 @@ def _smallest_fit(request: PlanRequest, device: HardwareProfile, weights: str) -
 
 def overloaded(request: PlanRequest, evaluator: Evaluator) -> list[Rejection]:
     """Layouts that cannot carry the load within the limits at any number of replicas."""
-    if request.limits.replicas or request.workload.mode == "saturated":
+    if request.limits.replicas:
+        return _only_spares(request, evaluator)
+    if request.workload.mode == "saturated":
         return []
     rejected = []
     low, high = evaluator.smallest_counts(), evaluator.largest_counts()
@@ -93,6 +95,19 @@ def overloaded(request: PlanRequest, evaluator: Evaluator) -> list[Rejection]:
             )
         )  # fmt: skip
     return rejected
+
+
+def _only_spares(request: PlanRequest, evaluator: Evaluator) -> list[Rejection]:
+    """Layouts of which every replica asked for would be a spare."""
+    spare, most = request.limits.spare_replicas, max(request.limits.replicas or ())
+    if most > spare:
+        return []
+    detail = f"Of {most} replicas, spare_replicas {spare} leaves none to serve."
+    remedy = f"Ask for {spare + 1} replicas or more, or fewer spares."
+    return [
+        Rejection(layout.hardware.name, layout.split, "only_spares", detail, remedy)
+        for layout in evaluator.layouts
+    ]
 
 
 def _settings(request: PlanRequest, layout: Layout) -> EngineSettings:

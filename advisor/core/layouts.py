@@ -8,20 +8,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from advisor.core.architecture import (
-    VOCABULARY_PADDING,
-    Architecture,
-    LatentAttention,
-    Layer,
-    Matrix,
-)
+from advisor.core.architecture import VOCABULARY_PADDING, Architecture, Layer
 from advisor.core.hardware import HardwareProfile
+from advisor.core.mlps import MoeMlp
 from advisor.core.model import ModelProfile
-from advisor.core.precision import KV_BYTES, WEIGHT_BYTES, preferred_arithmetic
+from advisor.core.precision import KV_BYTES, WEIGHT_BYTES
 from advisor.core.quantization import QUANTIZABLE
-
-UNBOUNDED = 1e15
-"""Window of full attention [tokens]: larger than any context."""
+from advisor.core.weights import Matrix
 
 ACTIVATION_BYTES = 2
 """Activations travel in 16 bits, also with FP8 weights."""
@@ -60,21 +53,18 @@ class Layout:
     hardware: HardwareProfile
     split: Split
 
-    @property
-    def spans_nodes(self) -> bool:
-        """Whether tensor parallelism leaves the fast link and uses the network."""
-        return self.split.tensor_parallel > self.hardware.largest_domain
-
 
 @dataclass(frozen=True)
-class AttentionLoad:
-    """All layers of one attention kind in a stage, on one rank.
+class CacheLoad:
+    """One cache of all layers of a kind in a stage, on one rank.
 
-    `window` is UNBOUNDED for full attention; `kv_bytes` per cached token; FLOP per decoded token
-    and context token, and per query-key pair of prefill.
+    `kv_bytes` per cached token; a sequence keeps its last `kept` tokens and a decoded token reads
+    at most `read` (UNBOUNDED for full attention); FLOP per decoded token and cached token, and per
+    query-key pair of prefill.
     """
 
-    window: float
+    kept: float
+    read: float
     latent: bool
     kv_bytes: float
     decode_flop: float
@@ -87,7 +77,7 @@ class StageLoad:
 
     Weight groups: `quantized` and `plain` linear layers, the LM `head`, and `expert` (one expert
     over all its layers). `*_bytes` are read in a step, `*_flop` are per token. `weight_bytes` is
-    everything stored.
+    everything stored, `state_bytes` the recurrent state of one sequence.
     """
 
     weight_bytes: float
@@ -100,9 +90,11 @@ class StageLoad:
     expert_bytes: float
     experts_flop: float
     experts_quantized: bool
-    attention: tuple[AttentionLoad, ...]
+    caches: tuple[CacheLoad, ...]
+    state_bytes: float
     layers: int
     moe_layers: int
+    all_reduces: int
     widest_activation: float
 
 
@@ -156,13 +148,15 @@ def _stage(
             else:
                 group = "quantized" if is_quantized else "plain"
                 groups[group] += count * np.array([size * one, 2 * one])
-    head = _vocabulary(shape, split, plain)
+    head, (positions, norm) = _vocabulary(shape, split, plain), shape.ends
     if first:
-        stored += head[0]
+        stored += head[0] + plain * positions.parameters
     if last and not (shape.tied_embeddings and first):
         stored += head[0]
+    if last:
+        stored += plain * norm.parameters
     experts_flop = groups["expert"][1] / split.expert_parallel
-    moe_layers = sum(layer.mlp.kind == "moe" for layer in layers)
+    moe_layers = sum(isinstance(layer.mlp, MoeMlp) for layer in layers)
     return StageLoad(
         weight_bytes=stored,
         quantized_bytes=groups["quantized"][0],
@@ -174,9 +168,11 @@ def _stage(
         expert_bytes=groups["expert"][0],
         experts_flop=experts_flop,
         experts_quantized="experts" in quantized,
-        attention=_attention(shape, layers, split),
+        caches=_caches(shape, layers, split),
+        state_bytes=_state_bytes(layers, split),
         layers=len(layers),
         moe_layers=moe_layers,
+        all_reduces=sum(layer.all_reduces for layer in layers),
         widest_activation=_widest(layers, split),
     )
 
@@ -205,29 +201,31 @@ def _vocabulary(shape: Architecture, split: Split, size: float) -> tuple[float, 
     return size * parameters, 2 * parameters
 
 
-def _attention(
-    shape: Architecture, layers: tuple[Layer, ...], split: Split
-) -> tuple[AttentionLoad, ...]:
-    """Every attention kind of the model, in the same order for each stage (0 layers if absent)."""
-    ranks = split.attention_ranks
+def _caches(shape: Architecture, layers: tuple[Layer, ...], split: Split) -> tuple[CacheLoad, ...]:
+    """Every cache of the model, in the same order for each stage (empty where it has no layer)."""
+    ranks, size = split.attention_ranks, KV_BYTES[split.kv_cache]
     held = Counter(layer.mixer for layer in layers)
     return tuple(
-        AttentionLoad(
-            window=float(mixer.window or UNBOUNDED),
-            latent=isinstance(mixer, LatentAttention),
-            kv_bytes=held[mixer] * mixer.cache_elements(ranks) * KV_BYTES[split.kv_cache],
-            decode_flop=held[mixer] * mixer.decode_flop_per_context_token() / ranks,
-            prefill_flop=held[mixer] * mixer.prefill_flop_per_pair() / ranks,
+        CacheLoad(
+            kept=cache.kept,
+            read=cache.read,
+            latent=cache.latent,
+            kv_bytes=held[mixer] * (cache.elements * size + cache.fixed_bytes),
+            decode_flop=held[mixer] * cache.decode_flop / ranks,
+            prefill_flop=held[mixer] * cache.prefill_flop / ranks,
         )
         for mixer in dict.fromkeys(layer.mixer for layer in shape.layer_counts)
+        if mixer is not None
+        for cache in mixer.caches(ranks)
     )
+
+
+def _state_bytes(layers: tuple[Layer, ...], split: Split) -> float:
+    ranks = split.attention_ranks
+    return sum(layer.mixer.state_bytes(ranks) for layer in layers if layer.mixer is not None)
 
 
 def _widest(layers: tuple[Layer, ...], split: Split) -> float:
     """Widest MLP activation of a rank [elements a token]: gate, up and their product."""
-    return max(3.0 * layer.mlp.intermediate_size / split.attention_ranks for layer in layers)
-
-
-def unsupported_storage(split: Split, hardware: HardwareProfile) -> bool:
-    """Whether the device computes these weights in another arithmetic than their own."""
-    return preferred_arithmetic(split.weights) not in hardware.dense_tflops
+    widths = (layer.mlp.intermediate_size for layer in layers if layer.mlp is not None)
+    return 3.0 * max(widths, default=0) / split.attention_ranks

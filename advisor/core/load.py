@@ -128,6 +128,11 @@ def serve(curves: ServiceTable, rows: Replicas, workload: Workload) -> Served:
     return evaluate(curves, rows, workload)
 
 
+def split_cv2(arrival_cv: float, replicas: Index) -> Array:
+    """Squared variation of arrivals at one of `replicas`: a random split thins a renewal."""
+    return np.asarray(1 + (arrival_cv**2 - 1) / replicas)
+
+
 def _open(curves: ServiceTable, rows: Replicas, workload: Workload) -> Served:
     assert workload.request_rate_per_s is not None
     offered = workload.request_rate_per_s * workload.peak_to_mean
@@ -136,9 +141,9 @@ def _open(curves: ServiceTable, rows: Replicas, workload: Workload) -> Served:
     utilization = offered / (effective * one)
     stable = utilization < 1
     arrivals = np.where(stable, offered / effective, one / 2)
-    chain = stationary(curves.rate[rows.layout], rows.slots, arrivals)
+    arrivals_cv2 = split_cv2(workload.arrival_cv, rows.count)
+    chain = stationary(curves.rate[rows.layout], rows.slots, arrivals, (1 + arrivals_cv2) / 2)
     picked, states = _Picked(curves, rows.layout), _States(chain.found)
-    arrivals_cv2 = 1 + (workload.arrival_cv**2 - 1) / rows.count  # a random split thins a renewal
     waits = (
         slot_wait(chain, one, arrivals, _variability(curves, rows, workload, arrivals_cv2)),
         _prompt_wait(picked, states, arrivals, arrivals_cv2, workload),
@@ -162,38 +167,71 @@ def _open(curves: ServiceTable, rows: Replicas, workload: Workload) -> Served:
 
 
 def _closed(curves: ServiceTable, rows: Replicas, workload: Workload) -> Served:
+    """Clients that send their next request when one is answered, spread evenly over replicas.
+
+    Where they do not divide, some replicas have one client more; requests weigh as they are served.
+    """
     assert workload.concurrency is not None
-    low, spare = np.divmod(workload.concurrency, rows.count)
-    share = spare / rows.count
-    one = rows.saturation
-    few, many = (_closed_replica(curves, rows, workload, low + i) for i in (0, 1))
-    served = rows.count * ((1 - share) * few.rate + share * many.rate) * rows.router_efficiency
-    busier = np.where(share > 0, many.clients, few.clients)
-    point = _closed_replica(curves, rows, workload, busier)
-    picked, gaps = _Picked(curves, rows.layout), _gaps(workload)
-    states = _at(point.in_service, curves.service.shape[1])
-    tpot = _tpot(picked, states, workload)
-    total = workload.concurrency / served
-    waits = (Wait(np.zeros_like(total), np.full_like(total, np.inf)), point.prompt_wait)
-    ttft = _ttft(picked, states, rows.front_end, waits, workload)
-    queue = _queue_spread(point, one, curves, rows, workload)
-    ttft = _shift(ttft, total - gaps * tpot.mean, queue)
+    few, extra = np.divmod(workload.concurrency, rows.count)
+    groups = [(few, rows.count - extra), (few + 1, extra)]
+    loops = [_loop(curves, rows, workload, np.maximum(clients, 1)) for clients, _ in groups]
+    rates = [
+        loop.rate * count * (clients > 0)
+        for loop, (clients, count) in zip(loops, groups, strict=True)
+    ]
+    served = (rates[0] + rates[1]) * rows.router_efficiency
+    weights = [rate * rows.router_efficiency / served for rate in rates]
     latency = {
-        "ttft": ttft,
-        "tpot": tpot,
-        "itl": _itl(picked, states, tpot),
-        "e2e": _e2e(ttft, tpot, workload),
+        metric: _weighted(weights, [loop.latency[metric] for loop in loops])
+        for metric in ("ttft", "tpot", "itl")
     }
-    saturation = rows.count * rows.router_efficiency * one
+    latency["e2e"] = _e2e(latency["ttft"], latency["tpot"], workload)
+    saturation = rows.count * rows.router_efficiency * rows.saturation
+    batch = sum(w * np.maximum(x.in_service, 1.0) for w, x in zip(weights, loops, strict=True))
     return Served(
-        verdict=np.full(len(one), "closed_loop"),
+        verdict=np.full(len(served), "closed_loop"),
         utilization=served / saturation,
         saturation=saturation,
         requests_per_s=served,
-        concurrency=np.full(len(one), float(workload.concurrency)),
-        in_service=np.maximum(point.in_service, 1.0),
+        concurrency=np.full(len(served), float(workload.concurrency)),
+        in_service=np.asarray(batch),
         latency=latency,
     )
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """One replica with a fixed number of clients: requests per second, and what they see."""
+
+    in_service: Array
+    rate: Array
+    latency: Mapping[str, Latency]
+
+
+def _loop(curves: ServiceTable, rows: Replicas, workload: Workload, clients: Index) -> _Loop:
+    point = _closed_replica(curves, rows, workload, clients)
+    picked = _Picked(curves, rows.layout)
+    states = _at(point.in_service, curves.service.shape[1])
+    tpot = _tpot(picked, states, workload)
+    no_slot_wait = Wait(np.zeros_like(point.rate), np.full_like(point.rate, np.inf))
+    waits = (no_slot_wait, point.prompt_wait)
+    ttft = _ttft(picked, states, rows.front_end, waits, workload)
+    total = clients / (point.rate * rows.router_efficiency)
+    decoding = workload.gaps * tpot.mean if workload.gaps else 0.0
+    queue = _queue_spread(point, curves, rows, workload)
+    latency = {
+        "ttft": _shift(ttft, total - decoding, queue),
+        "tpot": tpot,
+        "itl": _itl(picked, states, tpot),
+    }
+    return _Loop(point.in_service, point.rate, latency)
+
+
+def _weighted(weights: Sequence[Array], parts: Sequence[Latency]) -> Latency:
+    """The latency of requests of which each part has its share."""
+    mean = sum(w * part.mean for w, part in zip(weights, parts, strict=True))
+    quantiles = sum(w[:, None] * part.quantiles for w, part in zip(weights, parts, strict=True))
+    return Latency(np.asarray(mean), np.asarray(quantiles))
 
 
 def _saturated(curves: ServiceTable, rows: Replicas, workload: Workload) -> Served:
@@ -229,16 +267,14 @@ class _Picked:
         self.mixed_step = curves.mixed_step[layout]
         self.tpot = curves.tpot[layout]
         self.mixed_share = curves.mixed_share[layout]
-        self.prompt_delay = curves.prompt_delay[layout]
+        self.prompt_time = curves.prompt_time[layout]
+        self.prompt_load = curves.prompt_load[layout]
 
     @cached_property
-    def residual_step(self) -> Array:
-        """Mean rest of the step under way when a request arrives, E[t^2] / (2 E[t]); 0 when the
+    def decode_rest(self) -> Array:
+        """Mean rest of the decode step under way when a request arrives, half of it; 0 when the
         replica is empty (n = 1 counts the arrival itself)."""
-        share = self.mixed_share
-        first = (1 - share) * self.decode_step + share * self.mixed_step
-        second = (1 - share) * self.decode_step**2 + share * self.mixed_step**2
-        rest = second / (2 * first)
+        rest = self.decode_step / 2
         rest[:, 0] = 0.0
         return np.asarray(rest)
 
@@ -288,8 +324,9 @@ def _closed_replica(
     """Solve clients = n + mu(n) * (front end + waits before service) for n, at most the slots."""
     picked, rate = _Picked(curves, rows.layout), curves.rate[rows.layout]
     n = np.arange(1, rate.shape[1] + 1)
-    behind = _prompt_delay_mean(picked, rate, workload) * (n > 1)
-    before = rows.front_end[:, None] + picked.residual_step + behind
+    behind, prompt_wait = _behind_prompts(picked, rate, workload)
+    rest = picked.decode_rest * (1 - prompt_wait.probability)
+    before = rows.front_end[:, None] + rest + behind
     needed = np.maximum.accumulate(n + rate * before, axis=1)
     inside = n <= rows.slots[:, None]
     reached = ((needed <= clients[:, None]) & inside).sum(axis=1)
@@ -301,31 +338,32 @@ def _closed_replica(
     alone = clients / needed[row, 0]  # fewer clients than one request in service needs
     scale = np.where(reached == 0, np.minimum(alone, 1.0), 1.0)
     in_service = (low + 1 + part) * scale
-    mean = behind[row, np.minimum(np.round(np.maximum(in_service, 1)).astype(int), n[-1]) - 1]
-    busy = np.minimum(served * picked.prompt_delay[row, low], 0.999)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        wait = Wait(busy, np.where(mean > 0, busy / mean, np.inf))
+    column = np.minimum(np.round(np.maximum(in_service, 1)).astype(int), n[-1]) - 1
+    wait = Wait(prompt_wait.probability[row, column], prompt_wait.decay[row, column])
     return _ClosedPoint(clients, in_service, served * scale, wait)
 
 
-def _prompt_delay_mean(picked: _Picked, rate: Array, workload: Workload) -> Array:
-    """Mean wait behind others' prompts with n in service: as an M/G/1 queue of prompts, but never
-    more than half the others' prompts."""
-    delay = picked.prompt_delay
-    square = delay**2 * (1 + workload.input_tokens.squared_cv)
+def _behind_prompts(picked: _Picked, rate: Array, workload: Workload) -> tuple[Array, Wait]:
+    """Wait behind others' prompts with n in service, and its mean: never more than half the
+    others' prompts take."""
     n = np.arange(1, rate.shape[1] + 1)
     arrivals = rate * (n - 1) / n
-    open_wait = arrivals * square / (2 * (1 - np.minimum(arrivals * delay, 0.999)))
-    return np.asarray(np.minimum(open_wait, (n - 1) / 2 * delay))
+    busy = np.minimum(arrivals * picked.prompt_time, 0.999)
+    rest = picked.own_prefill / 2 * (1 + workload.input_tokens.squared_cv)
+    wait = prefill_wait(busy, rest, arrivals * picked.prompt_load, 1.0)
+    mean = np.minimum(wait.mean, (n - 1) / 2 * picked.prompt_time)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        decay = np.where(mean > 0, wait.probability / mean, np.inf)
+    return mean, Wait(wait.probability, decay)
 
 
 def _queue_spread(
-    point: _ClosedPoint, one: Array, curves: ServiceTable, rows: Replicas, workload: Workload
+    point: _ClosedPoint, curves: ServiceTable, rows: Replicas, workload: Workload
 ) -> Array:
     """Deviation of a full replica's slot wait from its mean [s], (rows, levels): the sum of as
     many departures as clients wait before one."""
     waiting = np.maximum(point.clients - rows.slots, 0)
-    spread = np.sqrt(_work_cv2(curves, rows, workload) * waiting) / one
+    spread = np.sqrt(_work_cv2(curves, rows, workload) * waiting) / rows.saturation
     return np.asarray(spread[:, None] * _Z)
 
 
@@ -341,14 +379,10 @@ def _at(in_service: Array, columns: int) -> _States:
     return _States(found)
 
 
-def _gaps(workload: Workload) -> float:
-    return max(workload.output_tokens.mean - 1, 0.0)
-
-
 def _work_cv2(curves: ServiceTable, rows: Replicas, workload: Workload) -> Array:
     """Squared variation of the work of a request: prompt and decode in their shares of service."""
     service = curves.service[rows.layout, rows.slots - 1]
-    decode = _gaps(workload) * curves.tpot[rows.layout, rows.slots - 1] / service
+    decode = workload.gaps * curves.tpot[rows.layout, rows.slots - 1] / service
     inputs, outputs = workload.input_tokens.squared_cv, workload.output_tokens.squared_cv
     return decode**2 * outputs + (1 - decode) ** 2 * inputs
 
@@ -363,32 +397,34 @@ def _prompt_wait(
     picked: _Picked, states: _States, arrivals: Array, arrivals_cv2: Array, workload: Workload
 ) -> Wait:
     cv2 = workload.input_tokens.squared_cv
-    delay = states.mean(picked.prompt_delay)
-    square = states.mean(picked.prompt_delay**2) * (1 + cv2)
-    return prefill_wait(delay, square, arrivals, (arrivals_cv2 + cv2) / (1 + cv2))
+    busy = np.minimum(arrivals * states.mean(picked.prompt_time), 0.999)
+    rest = states.mean(picked.own_prefill) / 2 * (1 + cv2)
+    load = arrivals * states.mean(picked.prompt_load)
+    return prefill_wait(busy, rest, load, (arrivals_cv2 + cv2) / (1 + cv2))
 
 
 def _ttft(
     picked: _Picked, states: _States, front_end: Array, waits: tuple[Wait, Wait], workload: Workload
 ) -> Latency:
     """Front end, rest of the step under way, waits for a slot and behind prompts, own prompt."""
-    state = picked.own_prefill + picked.residual_step
-    mean_state = states.mean(state)
-    of_state = states.quantiles(state) - mean_state[:, None]
+    own = states.mean(picked.own_prefill)
+    of_state = states.quantiles(picked.own_prefill) - own[:, None]
     by_length = np.maximum(picked.own_prefill - picked.decode_step, 0.0)
     of_length = _length_deviation(workload.input_tokens) * states.mean(by_length)[:, None]
     mean_wait = waits[0].mean + waits[1].mean
     of_wait = combined_wait_quantile(*waits, LEVELS) - mean_wait[:, None]
-    mean = front_end + mean_state + mean_wait
-    quantiles = mean[:, None] + _root_sum(of_state, of_length, of_wait)
+    rest = states.mean(picked.decode_rest) * (1 - waits[1].probability)
+    mean = front_end + rest + own + mean_wait
+    quantiles = mean[:, None] + _root_sum(of_state + of_wait, of_length)
     if workload.input_tokens.sigma == 0:
-        quantiles = np.maximum(quantiles, (front_end + picked.own_prefill[:, 0])[:, None])
+        least = np.minimum(front_end + picked.own_prefill[:, 0], mean)
+        quantiles = np.maximum(quantiles, least[:, None])
     return Latency(mean, quantiles)
 
 
 def _tpot(picked: _Picked, states: _States, workload: Workload) -> Latency:
     """Mean gap of a request: over the states it lives through, and the prompts it meets."""
-    gaps = _gaps(workload)
+    gaps = workload.gaps
     if gaps == 0:
         rows = len(states.found)
         return Latency(np.full(rows, np.nan), np.full((rows, len(LEVELS)), np.nan))
@@ -398,7 +434,8 @@ def _tpot(picked: _Picked, states: _States, workload: Workload) -> Latency:
     longer = np.maximum(states.mean(picked.mixed_step - picked.decode_step), 0.0)
     of_prompts = (np.sqrt(share * (1 - share) / gaps) * longer)[:, None] * _Z
     quantiles = mean[:, None] + _root_sum(_MEMORY_OF_STATE * of_state, of_prompts)
-    return Latency(mean, np.maximum(quantiles, picked.tpot[:, :1]))
+    least = np.minimum(picked.tpot[:, 0], mean)
+    return Latency(mean, np.maximum(quantiles, least[:, None]))
 
 
 def _itl(picked: _Picked, states: _States, tpot: Latency) -> Latency:
@@ -416,7 +453,7 @@ def _itl(picked: _Picked, states: _States, tpot: Latency) -> Latency:
 
 def _e2e(ttft: Latency, tpot: Latency, workload: Workload) -> Latency:
     """TTFT + (OSL - 1) TPOT: means add; deviations add as squares, with the output's length."""
-    gaps = _gaps(workload)
+    gaps = workload.gaps
     if gaps == 0:
         return ttft
     mean = ttft.mean + gaps * tpot.mean

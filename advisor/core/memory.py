@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.coefficients import EngineSettings
-from advisor.core.layouts import ACTIVATION_BYTES, UNBOUNDED, Layout, StageLoad, stage_loads
+from advisor.core.layouts import ACTIVATION_BYTES, Layout, StageLoad, stage_loads
+from advisor.core.mixers import UNBOUNDED
 from advisor.core.model import ModelProfile
 from advisor.core.units import GIB
 from advisor.core.workload import Workload
@@ -104,7 +105,8 @@ def _stage(
         budget = total - activation - outside
         kv_cache = settings.memory_utilization * (budget - stage.weight_bytes)
     context = workload.live_context
-    alone, shared = held_bytes(stage, context), held_bytes(stage, workload.shared_tokens)
+    alone = held_bytes(stage, context) + stage.state_bytes
+    shared = shared_bytes(stage, context, workload.shared_tokens)
     groups = layout.split.attention_data_parallel
     room = max(kv_cache - shared, 0.0)
     held = alone - shared
@@ -138,8 +140,17 @@ def activation_bytes(model: ModelProfile, settings: EngineSettings, stage: Stage
 def held_bytes(stage: StageLoad, tokens: float) -> float:
     """KV cache that a sequence keeps on a rank [bytes]: at most a window and a block."""
     return sum(
-        kind.kv_bytes * (tokens if tokens <= kind.window else kind.window + BLOCK_TOKENS)
-        for kind in stage.attention
+        cache.kv_bytes * (tokens if tokens <= cache.kept else cache.kept + BLOCK_TOKENS)
+        for cache in stage.caches
+    )
+
+
+def shared_bytes(stage: StageLoad, tokens: float, shared: float) -> float:
+    """What of a sequence's KV cache is the prefix of `shared` tokens, kept once for all [bytes]:
+    as far as its windows still reach back to it."""
+    return sum(
+        cache.kv_bytes * max(0.0, min(shared, cache.kept - (tokens - shared)))
+        for cache in stage.caches
     )
 
 
@@ -149,13 +160,13 @@ def admitted_bytes(stage: StageLoad, tokens: float, batched_tokens: int) -> floa
     Whole blocks; a sliding layer reserves min(window - 1 + batched tokens, length) and one block
     more (vLLM 0.11: 4,874,895,360 bytes for gpt-oss-120b at 131,072 tokens and 1,024 batched).
     """
-    size = 0.0
-    for kind in stage.attention:
+    size = stage.state_bytes
+    for cache in stage.caches:
         blocks = np.ceil(tokens / BLOCK_TOKENS)
-        if kind.window < UNBOUNDED:
-            kept = min(kind.window - 1 + batched_tokens, tokens)
+        if cache.kept < UNBOUNDED:
+            kept = min(cache.kept - 1 + batched_tokens, tokens)
             blocks = np.ceil(kept / BLOCK_TOKENS) + 1
-        size += kind.kv_bytes * BLOCK_TOKENS * blocks
+        size += cache.kv_bytes * BLOCK_TOKENS * blocks
     return float(size)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -12,6 +13,8 @@ from advisor.core.architecture import Architecture
 from advisor.core.config_reader import ConfigReader
 from advisor.core.errors import FieldError, InvalidInput, unknown_choice
 from advisor.core.families import FAMILIES, base_architecture, unread_shaping_keys
+from advisor.core.mixers import Cache
+from advisor.core.mlps import MoeMlp
 from advisor.core.parallelism import tensor_parallel_faults
 from advisor.core.precision import KV_BYTES
 from advisor.core.quantization import read_checkpoint
@@ -56,11 +59,18 @@ class ModelProfile:
     def kv_bytes_per_token(self, precision: str, ranks: int = 1) -> float:
         """Bytes that one more token caches on each of `ranks`, over all layers, while every layer
         still keeps it."""
-        elements = sum(
-            count * layer.mixer.cache_elements(ranks)
-            for layer, count in self.architecture.layer_counts.items()
-        )
-        return elements * KV_BYTES[precision]
+        return KV_BYTES[precision] * sum(cache.elements for cache in self._caches(ranks))
+
+    def _caches(self, ranks: int = 1) -> Iterator[Cache]:
+        for layer in self.architecture.layers:
+            if layer.mixer is not None:
+                yield from layer.mixer.caches(ranks)
+
+    @property
+    def state_bytes_per_sequence(self) -> float:
+        """Recurrent state of one sequence in the whole model [bytes], at TP 1."""
+        mixers = (layer.mixer for layer in self.architecture.layers)
+        return sum(mixer.state_bytes(1) for mixer in mixers if mixer is not None)
 
     def as_document(self) -> dict[str, Any]:
         """The normalised profile, as stored and answered."""
@@ -79,7 +89,8 @@ class ModelProfile:
                     p: round(self.kv_bytes_per_token(p)) for p in KV_BYTES
                 },
                 "layers_by_kind": self._layers_by_kind(),
-                "state_bytes_per_sequence": 0,
+                "index_bytes_per_token": round(sum(c.fixed_bytes for c in self._caches())),
+                "state_bytes_per_sequence": round(self.state_bytes_per_sequence),
             },
             "context_length": shape.context_length,
             "valid_tensor_parallel": list(self.valid_tensor_parallel),
@@ -87,23 +98,29 @@ class ModelProfile:
         }
 
     def _layers_by_kind(self) -> list[dict[str, Any]]:
-        kinds: dict[tuple[str, int | None], int] = {}
+        kinds: Counter[tuple[str, int | None]] = Counter()
         for layer, count in self.architecture.layer_counts.items():
-            key = (layer.mixer.kind, layer.mixer.window)
-            kinds[key] = kinds.get(key, 0) + count
+            if layer.mixer is not None:
+                kinds[layer.mixer.kind, getattr(layer.mixer, "window", None)] += count
         return [
             {"kind": kind, "window_tokens": window, "layers": count}
             for (kind, window), count in kinds.items()
         ]
 
 
+_SHARED_KEYS = ("tie_word_embeddings", "torch_dtype", "dtype", "quantization_config")
+"""Keys that a multimodal config may state once, outside its text part."""
+
+
 def read_hf_config(config: Mapping[str, Any]) -> Architecture:
     """The architecture of a raw `config.json`. InvalidInput names the keys that are not known."""
     outer = ConfigReader(config)
     nested = config.get("text_config")
-    reader = (
-        ConfigReader(nested, "/hf_config/text_config") if isinstance(nested, Mapping) else outer
-    )
+    if isinstance(nested, Mapping):
+        inherited = {key: config[key] for key in _SHARED_KEYS if config.get(key) is not None}
+        reader = ConfigReader(inherited | dict(nested), "/hf_config/text_config")
+    else:
+        reader = outer
     model_type = reader.get("model_type")
     if not isinstance(model_type, str):
         raise reader.refuse("model_type", "The config needs model_type.", allowed=sorted(FAMILIES))
@@ -123,12 +140,13 @@ def read_hf_config(config: Mapping[str, Any]) -> Architecture:
                 for key in unread
             )
         )
-    quantized = outer if "quantization_config" in config else reader
-    return _check(replace(shape, **vars(read_checkpoint(quantized))))
+    checkpoint = read_checkpoint(reader)
+    quantized = tuple(p for p in checkpoint.quantized_parts if p in shape.parameters_by_part)
+    return _check(replace(shape, **vars(replace(checkpoint, quantized_parts=quantized))))
 
 
 def _check(shape: Architecture) -> Architecture:
-    moe = {layer.mlp for layer in shape.layers if layer.mlp.kind == "moe"}
+    moe = {layer.mlp for layer in shape.layers if isinstance(layer.mlp, MoeMlp)}
     if len(moe) > 1:
         raise InvalidInput(
             FieldError("/architecture/layer_kinds", "All layers with experts have the same ones.")

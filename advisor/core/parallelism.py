@@ -1,8 +1,9 @@
-"""Which degrees of parallelism an architecture allows, and what a collective costs."""
+"""Which degrees of parallelism an architecture allows."""
 
 from __future__ import annotations
 
-from advisor.core.architecture import Architecture, GroupedQueryAttention, MoeMlp
+from advisor.core.architecture import Architecture
+from advisor.core.mlps import DenseMlp, Mlp
 
 
 def tensor_parallel_faults(
@@ -18,20 +19,16 @@ def tensor_parallel_faults(
     attention = attention_ranks or ranks
     faults: list[tuple[str, int, int]] = []
     for layer in shape.layer_counts:
-        heads = layer.mixer.num_heads
-        if heads % attention:
-            faults.append(("num_heads", heads, attention))
-        if isinstance(layer.mixer, GroupedQueryAttention):
-            kv = layer.mixer.num_kv_heads
-            if kv % attention and attention % kv:
-                faults.append(("num_kv_heads", kv, attention))
-        faults += _mlp_faults(layer.mlp, ranks, expert_parallel, attention)
+        if layer.mixer is not None:
+            faults += [(*fault, attention) for fault in layer.mixer.split_faults(attention)]
+        if layer.mlp is not None:
+            faults += _mlp_faults(layer.mlp, ranks, expert_parallel, attention)
     return list(dict.fromkeys(faults))
 
 
-def _mlp_faults(mlp: object, ranks: int, experts: int, dense: int) -> list[tuple[str, int, int]]:
-    if not isinstance(mlp, MoeMlp):
-        width = mlp.intermediate_size  # type: ignore[attr-defined]
+def _mlp_faults(mlp: Mlp, ranks: int, experts: int, dense: int) -> list[tuple[str, int, int]]:
+    if isinstance(mlp, DenseMlp):
+        width = mlp.intermediate_size
         return [("intermediate_size", width, dense)] if width % dense else []
     faults = []
     if mlp.num_experts % experts:

@@ -39,7 +39,8 @@ class Verdicts:
     """What decides between candidates, arrays of shape (rows,).
 
     `cost` is per hour (per million output tokens when saturated; NaN without a price), `slowness`
-    the latency that plans are compared by. `eligible` candidates may be recommended.
+    the latency that plans are compared by: p95 E2E (time in service when saturated). `eligible`
+    candidates may be recommended.
     """
 
     cost: Array
@@ -128,7 +129,7 @@ def _validate(request: PlanRequest) -> None:
     if request.objective not in OBJECTIVES:
         errors.append(unknown_choice("/objective", request.objective, OBJECTIVES, "Objective"))
     context, longest = request.model.architecture.context_length, request.workload.longest
-    if longest > context:
+    if context is not None and longest > context:
         errors.append(
             FieldError(
                 "/workload", f"Input and output exceed the context of {request.model.name}.",
@@ -156,8 +157,9 @@ def _verdicts(request: PlanRequest, evaluator: Evaluator, candidates: Candidates
     slowness = served.latency["e2e"].at("p95")
     if request.workload.mode == "saturated":
         cost = cost / (served.requests_per_s * tokens * 3600) * 1e6
-        slowness = served.latency["tpot"].at("p95")
-    meets = meets_slos(served, request.slo)
+        slowness = served.concurrency / served.requests_per_s
+    gaps = request.workload.gaps
+    meets = meets_slos(served, request.slo, gaps)
     fits = ~evaluator.memory.uncertain[candidates.layout]
     sure = fits if fits.any() else np.ones_like(fits)
     within = np.array([_within_cost(request, each) for each in hourly], dtype=bool)
@@ -166,8 +168,8 @@ def _verdicts(request: PlanRequest, evaluator: Evaluator, candidates: Candidates
         slowness=slowness,
         per_accelerator=served.saturation * tokens / candidates.accelerators,
         meets=meets,
-        ratios=slo_ratios(served, request.slo),
-        attainment=attainment(served, request.slo),
+        ratios=slo_ratios(served, request.slo, gaps),
+        attainment=attainment(served, request.slo, gaps),
         eligible=meets & sure & within & _holds(request, candidates),
     )
 

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import product
 from typing import Any
 
 from advisor.core.config_reader import ConfigReader
 
-QUANTIZABLE = ("attention", "mlp", "experts", "shared_experts")
+_MODULES: Mapping[str, tuple[str, ...]] = {
+    "attention": ("self_attn.q_proj", "self_attn.o_proj"),
+    "linear_attention": ("linear_attn.in_proj_qkv", "linear_attn.out_proj"),
+    "state_space": ("mixer.in_proj", "mixer.out_proj"),
+    "indexer": ("self_attn.indexer.wq_b", "self_attn.indexer.wk"),
+    "mlp": ("mlp.gate_proj", "mlp.down_proj"),
+    "experts": ("mlp.experts.0.gate_proj", "mlp.experts.0.down_proj"),
+    "shared_experts": ("mlp.shared_experts.gate_proj", "mlp.shared_experts.down_proj"),
+}
+"""Two modules of each part, below `model.layers.N.`: a part is left out when both are."""
+
+QUANTIZABLE = tuple(_MODULES)
 """Parts that quantization covers unless a checkpoint leaves one out; embeddings, norms, router and
 LM head stay in 16 bits in every published recipe read."""
 
-_MODULES: Mapping[str, tuple[str, ...]] = {
-    "attention": ("self_attn", "self_attn.q_proj"),
-    "mlp": ("mlp.gate_proj", "mlp.down_proj"),
-    "experts": ("mlp.experts", "mlp.experts.0.gate_proj", "block_sparse_moe.experts.0.w1"),
-    "shared_experts": ("mlp.shared_experts", "mlp.shared_experts.gate_proj"),
-}
-"""What each part is called in module patterns, below `model.layers.N.`."""
-
 _DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
+_METHODS = ("fp8", "fbgemm_fp8", "mxfp4", "nvfp4", "awq", "gptq", "modelopt", "compressed-tensors")
 
 
 @dataclass(frozen=True)
@@ -45,77 +51,92 @@ def read_checkpoint(config: ConfigReader) -> Checkpoint:
         raise config.refuse("quantization_config", "quantization_config is an object.")
     plain = "bf16" if plain == "fp32" else plain
     storage = _storage(config, described)
-    parts = tuple(p for p in QUANTIZABLE if not _left_out(p, described))
+    patterns = tuple(_left_out(described, config.size("num_hidden_layers")))
+    parts = tuple(part for part, modules in _MODULES.items() if not _all_match(modules, patterns))
     if storage == "mxfp4":  # the only MXFP4 loader quantizes experts alone
         parts = ("experts",)
     return Checkpoint(plain, storage, parts, _kv_cache(described) or kv_cache)
 
 
 def _plain(config: ConfigReader) -> str:
-    dtype = config.get("torch_dtype") or config.get("dtype") or "bfloat16"
+    dtype = str(config.get("torch_dtype") or config.get("dtype") or "bfloat16")
+    dtype = dtype.removeprefix("torch.")
     if dtype not in _DTYPES:
         raise config.refuse("torch_dtype", f"{dtype!r} is not known.", allowed=sorted(_DTYPES))
     return _DTYPES[dtype]
 
 
 def _storage(config: ConfigReader, described: Mapping[str, Any]) -> str:
-    method = str(described.get("quant_method") or described.get("quant_algo") or "").lower()
-    bits = described.get("bits") or described.get("w_bit")
-    if method in ("fp8", "fbgemm_fp8", "modelopt") and _is_fp8(described):
-        return "fp8_block" if described.get("weight_block_size") else "fp8"
+    algorithm = str(described.get("quant_algo") or "").upper()
+    method = str(described.get("quant_method") or algorithm).lower()
+    bits = str(described.get("bits") or described.get("w_bit"))
+    by_bits = {("awq", "4"): "int4_awq", ("gptq", "4"): "int4_gptq", ("gptq", "8"): "int8"}
+    found: str | None = by_bits.get((method, bits))
     if method == "mxfp4":
-        return "mxfp4"
-    if method in ("nvfp4", "modelopt_fp4") or str(described.get("quant_algo")).upper() == "NVFP4":
-        return "nvfp4"
-    if method == "awq" and bits == 4:
-        return "int4_awq"
-    if method == "gptq" and bits in (4, 8):
-        return "int4_gptq" if bits == 4 else "int8"
-    if method == "compressed-tensors":
-        return _compressed_tensors(config, described)
-    raise config.refuse(
-        "quantization_config",
-        "This quantization is not known.",
-        given=method or None,
-        allowed=["fp8", "mxfp4", "nvfp4", "awq", "gptq", "modelopt", "compressed-tensors"],
-    )
-
-
-def _is_fp8(described: Mapping[str, Any]) -> bool:
-    algorithm = str(described.get("quant_algo") or "FP8").upper()
-    return algorithm.startswith("FP8")
-
-
-def _compressed_tensors(config: ConfigReader, described: Mapping[str, Any]) -> str:
-    groups = described.get("config_groups") or {}
-    weights = [g.get("weights") or {} for g in groups.values() if isinstance(g, Mapping)]
-    kinds = {(w.get("type"), w.get("num_bits")) for w in weights}
-    known: dict[tuple[Any, Any], str] = {
-        ("float", 8): "fp8",
-        ("int", 8): "int8",
-        ("int", 4): "int4_gptq",
-        ("float", 4): "nvfp4",
-    }
-    if len(kinds) != 1 or not kinds <= set(known):
+        found = "mxfp4"
+    elif "NVFP4" in algorithm or method in ("nvfp4", "modelopt_fp4"):
+        found = "nvfp4"
+    elif method in ("fp8", "fbgemm_fp8") or (method == "modelopt" and algorithm.startswith("FP8")):
+        found = "fp8_block" if described.get("weight_block_size") else "fp8"
+    elif method == "compressed-tensors":
+        found = _compressed_tensors(described)
+    if found is None:
         raise config.refuse(
-            "quantization_config",
-            "These weight groups are not known.",
-            given=sorted(map(str, kinds)),
-        )
-    storage = known[kinds.pop()]
+            "quantization_config", "This quantization is not known.",
+            given=method or None, allowed=list(_METHODS),
+        )  # fmt: skip
+    return found
+
+
+def _compressed_tensors(described: Mapping[str, Any]) -> str | None:
+    """The format that all weight groups share, if it is a known one."""
+    groups = described.get("config_groups")
+    members = groups.values() if isinstance(groups, Mapping) else ()
+    weights = [
+        w for g in members if isinstance(g, Mapping) and isinstance(w := g.get("weights"), Mapping)
+    ]
+    kinds = {f"{w.get('type')}{w.get('num_bits')}" for w in weights}
+    known = {"float8": "fp8", "int8": "int8", "int4": "int4_gptq", "float4": "nvfp4"}
+    found = known.get(kinds.pop()) if len(kinds) == 1 else None
     blocked = any(w.get("strategy") == "block" for w in weights)
-    return "fp8_block" if storage == "fp8" and blocked else storage
+    return "fp8_block" if found == "fp8" and blocked else found
 
 
-def _left_out(part: str, described: Mapping[str, Any]) -> bool:
-    """Whether the checkpoint leaves a whole part unquantized, in every layer."""
-    patterns = described.get("modules_to_not_convert") or described.get("ignore") or ()
-    wildcards = [p for p in patterns if isinstance(p, str) and "*" in p]
-    return any(_matches(f"model.layers.0.{module}", wildcards) for module in _MODULES[part])
+def _left_out(described: Mapping[str, Any], layers: int) -> Iterator[str]:
+    """Patterns (`*` for anything) of modules that stay unquantized in every layer."""
+    listed = described.get("modules_to_not_convert") or described.get("ignore")
+    single: dict[str, set[str]] = {}
+    for name in listed if isinstance(listed, list) else ():
+        if not isinstance(name, str):
+            continue
+        if name.startswith("re:"):
+            yield from _globs(name[3:])
+        elif "*" in name:
+            yield name
+        else:
+            head, _, rest = name.partition(".layers.")
+            number, _, tail = rest.partition(".")
+            single.setdefault(f"{head}.layers.*.{tail}", set()).add(number)
+    yield from (pattern for pattern, seen in single.items() if len(seen) >= layers)
 
 
-def _matches(module: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(module, p) or fnmatchcase(module, f"{p}.*") for p in patterns)
+def _globs(expression: str) -> list[str]:
+    """The plain patterns of a regular expression made of `.*`, escaped dots and `(a|b)` groups.
+
+    Such expressions come from callers, so none is ever compiled.
+    """
+    pieces = re.split(r"\(([^()]*)\)", expression)
+    choices = [p.split("|") if i % 2 else [p] for i, p in enumerate(pieces)]
+    joined = ("".join(each) for each in product(*choices[:9]))
+    return [g.replace(r"\.", ".").replace(".*", "*").strip("^$") for g in joined]
+
+
+def _all_match(modules: tuple[str, ...], patterns: tuple[str, ...]) -> bool:
+    return all(
+        any(fnmatchcase(f"model.layers.0.{m}", p) or fnmatchcase(f"model.layers.0.{m}", f"{p}.*")
+            for p in patterns)
+        for m in modules
+    )  # fmt: skip
 
 
 def _kv_cache(described: Mapping[str, Any]) -> str | None:

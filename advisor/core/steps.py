@@ -79,9 +79,7 @@ class StepModel:
     def _columns(self, rows: Sequence[tuple[Layout, StageLoad]]) -> None:
         engine, moe = self.engine, self.model.architecture.moe
         coefficients = [_device_rates(layout, stage, engine) for layout, stage in rows]
-        names = [
-            f.name for f in fields(StageLoad) if f.name not in ("attention", "experts_quantized")
-        ]
+        names = [f.name for f in fields(StageLoad) if f.name not in ("caches", "experts_quantized")]
         self.load = {n: _column(getattr(stage, n) for _, stage in rows) for n in names}
         self.rate = {
             key: (
@@ -151,6 +149,7 @@ class StepModel:
             self._linear("plain", "plain", tokens / self.attention_groups),
             self._linear("head", "plain", (decode + prompts) / self.attention_groups),
             self._attention(decode, context, pairs, cached, prefill),
+            self._states(decode, prompts),
         ]
         if self.model.architecture.moe:
             parts.append(self._experts(tokens))
@@ -167,7 +166,7 @@ class StepModel:
 
         max(FLOP / peak, bytes / bandwidth) over a whole pass, from the data sheet: matmul weights
         as stored (the LM head too, the embedding table not), k experts a layer at any batch, and
-        the KV of min(window, context).
+        the KV of min(window, context), recurrent state read and written.
         """
         decode, context = self._spread(decode), self._spread(context)
         decode = decode / self._microbatches(decode)
@@ -180,8 +179,9 @@ class StepModel:
         if moe:
             size = size + load["expert_bytes"] * moe.experts_per_token / self.expert_ranks
             work = work + load["experts_flop"] * decode
-        for kv_bytes, decode_flop, window in self._attention_columns():
-            seen = np.minimum(context, window)
+        size = size + 2 * load["state_bytes"] * decode / groups
+        for kv_bytes, decode_flop, _, read in self._cache_columns():
+            seen = np.minimum(context, read)
             size = size + kv_bytes * seen * decode / groups
             work = work + decode_flop * seen * decode / groups
         size, work = self._sum_stages(size), self._sum_stages(work)
@@ -200,13 +200,15 @@ class StepModel:
         compute = self.load[f"{group}_flop"] * tokens / flop_s
         return compute, self.load[f"{group}_bytes"] / bytes_s + 0 * compute
 
-    def _attention_columns(self) -> list[tuple[Array, Array, float]]:
-        kinds = zip(*(stage.attention for stage in self._loads), strict=True)
+    def _cache_columns(self) -> list[tuple[Array, Array, Array, float]]:
+        """Bytes, decode and prefill FLOP, and the window read, of each cache of the model."""
+        kinds = zip(*(stage.caches for stage in self._loads), strict=True)
         return [
             (
                 _column(k.kv_bytes for k in kind),
                 _column(k.decode_flop for k in kind),
-                kind[0].window,
+                _column(k.prefill_flop for k in kind),
+                kind[0].read,
             )
             for kind in kinds
         ]
@@ -215,15 +217,19 @@ class StepModel:
         self, decode: Array, context: Array, pairs: Array, cached: Array, prefill: Array
     ) -> tuple[Array, Array]:
         flop_s, bytes_s = self.rate["attention"]
-        compute = memory = np.zeros(1)
-        for index, (kv_bytes, decode_flop, window) in enumerate(self._attention_columns()):
-            prefill_flop = _column(stage.attention[index].prefill_flop for stage in self._loads)
+        compute = memory = np.zeros_like(decode)
+        for kv_bytes, decode_flop, prefill_flop, window in self._cache_columns():
             seen = np.minimum(context, window)
             pairs_seen = np.minimum(pairs, prefill * window)
             compute = compute + decode_flop * decode * seen + prefill_flop * pairs_seen
             read = decode * seen + np.minimum(cached, window * np.maximum(prefill > 0, 1))
             memory = memory + kv_bytes * (read + decode + prefill)
         return compute / self.attention_groups / flop_s, memory / self.attention_groups / bytes_s
+
+    def _states(self, decode: Array, prompts: Array) -> tuple[Array, Array]:
+        """Recurrent state is read and written for every decoded token, written once a prompt."""
+        moved = self.load["state_bytes"] * (2 * decode + prompts) / self.attention_groups
+        return 0 * moved, moved / self.rate["plain"][1]
 
     def _experts(self, tokens: Array) -> tuple[Array, Array]:
         moe = self.model.architecture.moe
@@ -245,14 +251,14 @@ class StepModel:
         return compute, memory
 
     def _interconnect(self, tokens: Array, logits: Array) -> Array:
-        """Two all-reduces a layer in each attention group; the embedding's and the logits' once.
+        """The layers' all-reduces in each attention group; the embedding's and the logits' once.
 
         With attention-DP, tokens are dispatched to their experts and combined by all-to-all.
         """
         width = self.model.architecture.hidden_size * ACTIVATION_BYTES
-        layers, moe_layers = self.load["layers"], self.load["moe_layers"]
+        moe_layers = self.load["moe_layers"]
         apart = self.attention_groups > 1
-        reduces = 2 * layers - np.where(apart, moe_layers, 0) + 1 / self.stages
+        reduces = self.load["all_reduces"] - np.where(apart, moe_layers, 0) + 1 / self.stages
         size = tokens * width / self.attention_groups
         time = reduces * collectives.all_reduce_seconds(
             size, self.attention_ranks, *self.inner_link
@@ -321,7 +327,7 @@ def _device_rates(layout: Layout, stage: StageLoad, engine: str) -> dict[str, _R
     """What the device reaches on each kind of work in this layout's formats."""
     device = layout.hardware
     bandwidth = coefficient("bandwidth_efficiency", device, engine) * device.memory_bytes_s
-    latent = any(load.latent for load in stage.attention)
+    latent = any(load.latent for load in stage.caches)
     kernel = coefficient("mla_attention_factor", device, engine) if latent else 1.0
     quantized, plain = (_gemm(layout, each, engine) for each in (layout.split.weights, "bf16"))
     experts = quantized if stage.experts_quantized else plain

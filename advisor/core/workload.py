@@ -89,6 +89,11 @@ class Workload:
         return self.input_tokens.mean * self.prefix_cache_hit
 
     @property
+    def gaps(self) -> float:
+        """Mean number of gaps between the output tokens of a request."""
+        return max(self.output_tokens.mean - 1, 0.0)
+
+    @property
     def live_context(self) -> float:
         """Mean context of a request seen in decode, length-biased: ISL + E[OSL^2] / (2 E[OSL])."""
         output = self.output_tokens

@@ -1,0 +1,127 @@
+"""Mixtures of experts over grouped-query attention."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from advisor.core.architecture import Layer
+from advisor.core.config_reader import ConfigReader
+from advisor.core.families.dense import qwen3_attention
+from advisor.core.families.parts import (
+    dense,
+    experts,
+    grouped_query,
+    stacked,
+    windowed,
+)
+from advisor.core.families.register import family
+from advisor.core.mixers import GroupedQueryAttention
+from advisor.core.mlps import Mlp
+
+
+def qwen_mlps(config: ConfigReader, **details: object) -> list[Mlp]:
+    """The MLP of each layer: `decoder_sparse_step` and `mlp_only_layers` leave some dense."""
+    routed = experts(config, "num_experts", config.size("moe_intermediate_size"), **details)
+    step = config.size_or("decoder_sparse_step", 1, minimum=1)
+    only = config.whole_numbers("mlp_only_layers")
+    sparse = [
+        i not in only and (i + 1) % step == 0 for i in range(config.size("num_hidden_layers"))
+    ]
+    return [routed if is_sparse else dense(config) for is_sparse in sparse]
+
+
+@family("qwen3_moe", "qwen3_vl_moe_text")
+def qwen3_moe(config: ConfigReader) -> tuple[Layer, ...]:
+    """Qwen3 mixture of experts."""
+    return tuple(map(Layer, qwen3_attention(config), qwen_mlps(config)))
+
+
+@family("qwen2_moe")
+def qwen2_moe(config: ConfigReader) -> tuple[Layer, ...]:
+    """Qwen1.5 and Qwen2 mixtures: a gated shared expert beside the routed ones."""
+    shared = config.size("shared_expert_intermediate_size")
+    mlps = qwen_mlps(config, shared_intermediate_size=shared, shared_gate=True)
+    attention = windowed(config, grouped_query(config, qkv_bias=True), on_by_default=False)
+    return tuple(map(Layer, attention, mlps))
+
+
+@family("mixtral")
+def mixtral(config: ConfigReader) -> tuple[Layer, ...]:
+    """Mixtral: every layer has experts of the full intermediate size."""
+    routed = experts(config, "num_local_experts", config.size("intermediate_size"))
+    return stacked(windowed(config, grouped_query(config)), routed)
+
+
+@family("gpt_oss")
+def gpt_oss(config: ConfigReader) -> tuple[Layer, ...]:
+    """gpt-oss: alternating windows, attention sinks, experts with biases."""
+    bias = config.flag("attention_bias", True)
+    attention = grouped_query(config, qkv_bias=bias, output_bias=bias, sinks=True)
+    routed = experts(
+        config, "num_local_experts", config.size("intermediate_size"), bias=True, router_bias=True
+    )
+    return stacked(windowed(config, attention), routed)
+
+
+@family("llama4_text")
+def llama4(config: ConfigReader) -> tuple[Layer, ...]:
+    """Llama 4: attention in chunks but for every fourth layer, one routed and one shared expert,
+    dense layers between in Maverick."""
+    count = config.size("num_hidden_layers")
+    bias = config.flag("attention_bias")
+    width = config.size("intermediate_size")
+    routed = experts(config, "num_local_experts", width, shared_intermediate_size=width)
+    every = config.size_or("interleave_moe_layer_step", 1, minimum=1)
+    plain = (
+        dense(config)
+        if every == 1
+        else replace(dense(config), intermediate_size=config.size("intermediate_size_mlp"))
+    )
+    attention = _chunked(config, grouped_query(config, qkv_bias=bias, output_bias=bias), count)
+    return tuple(
+        Layer(each, routed if (i + 1) % every == 0 else plain) for i, each in enumerate(attention)
+    )
+
+
+def _chunked(
+    config: ConfigReader, full: GroupedQueryAttention, count: int
+) -> list[GroupedQueryAttention]:
+    chunk = config.optional_size("attention_chunk_size")
+    if chunk is None:
+        return [full] * count
+    chunked = replace(full, window=chunk, chunked=True)
+    types = config.names("layer_types", ("chunked_attention", "full_attention"), count)
+    if types is not None:
+        return [chunked if kind == "chunked_attention" else full for kind in types]
+    rotary = config.get("no_rope_layers") or [(i + 1) % 4 for i in range(count)]
+    if not isinstance(rotary, list) or len(rotary) != count:
+        raise config.refuse("no_rope_layers", f"It has one entry for each of {count} layers.")
+    return [chunked if rotated else full for rotated in rotary]
+
+
+@family("glm4_moe")
+def glm4_moe(config: ConfigReader) -> tuple[Layer, ...]:
+    """GLM-4.5 and later: first layers dense, a shared expert, norms on queries and keys in some."""
+    config.get("num_nextn_predict_layers")
+    norm = "head" if config.flag("use_qk_norm") else "none"
+    attention = grouped_query(config, qkv_bias=config.flag("attention_bias"), qk_norm=norm)
+    width = config.size("moe_intermediate_size")
+    shared = config.size_or("n_shared_experts", 0) * width
+    routed = experts(
+        config, "n_routed_experts", width, shared_intermediate_size=shared, router_bias=True
+    )
+    first = config.size_or("first_k_dense_replace", 0)
+    count = config.size("num_hidden_layers")
+    return tuple(Layer(attention, dense(config) if i < first else routed) for i in range(count))
+
+
+@family("minimax_m2")
+def minimax_m2(config: ConfigReader) -> tuple[Layer, ...]:
+    """MiniMax-M2: norms over all query and key heads, routed experts alone."""
+    norm = "full" if config.flag("use_qk_norm") else "none"
+    attention = grouped_query(config, qk_norm=norm)
+    bias = config.flag("use_routing_bias")
+    routed = experts(
+        config, "num_local_experts", config.size("intermediate_size"), router_bias=bias
+    )
+    return stacked([attention] * config.size("num_hidden_layers"), routed)

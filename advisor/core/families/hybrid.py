@@ -1,0 +1,130 @@
+"""Hybrids: recurrent layers (state-space, linear attention) with some attention between them."""
+
+from __future__ import annotations
+
+from advisor.core.architecture import Layer
+from advisor.core.config_reader import ConfigReader
+from advisor.core.families.experts import qwen_mlps
+from advisor.core.families.parts import dense, experts, grouped_query
+from advisor.core.families.register import family
+from advisor.core.mixers import GatedDeltaNet, GroupedQueryAttention, Mamba1, Mamba2, Mixer
+from advisor.core.mlps import DenseMlp, Mlp
+
+
+def _qwen_mixers(config: ConfigReader) -> list[GroupedQueryAttention | GatedDeltaNet]:
+    """Three linear layers to one of gated full attention, unless `layer_types` says otherwise."""
+    bias = config.flag("attention_bias")
+    gated = config.flag("attn_output_gate", True)
+    full = grouped_query(config, qkv_bias=bias, output_bias=bias, qk_norm="head", output_gate=gated)
+    linear = GatedDeltaNet(
+        num_key_heads=config.size("linear_num_key_heads"),
+        num_value_heads=config.size("linear_num_value_heads"),
+        key_head_dim=config.size("linear_key_head_dim"),
+        value_head_dim=config.size("linear_value_head_dim"),
+        conv_kernel=config.size("linear_conv_kernel_dim"),
+    )
+    count = config.size("num_hidden_layers")
+    types = config.names("layer_types", ("linear_attention", "full_attention"), count)
+    if types is None:
+        every = config.size_or("full_attention_interval", 4, minimum=1)
+        return [linear if (i + 1) % every else full for i in range(count)]
+    return [linear if kind == "linear_attention" else full for kind in types]
+
+
+@family("qwen3_5_text")
+def qwen3_5(config: ConfigReader) -> tuple[Layer, ...]:
+    """Qwen3.5 dense."""
+    config.get("mlp_only_layers")
+    return tuple(Layer(mixer, dense(config)) for mixer in _qwen_mixers(config))
+
+
+@family("qwen3_next", "qwen3_5_moe_text")
+def qwen3_next(config: ConfigReader) -> tuple[Layer, ...]:
+    """Qwen3-Next and the Qwen3.5 mixtures: a gated shared expert beside the routed ones."""
+    shared = config.size("shared_expert_intermediate_size")
+    mlps = qwen_mlps(config, shared_intermediate_size=shared, shared_gate=True)
+    return tuple(map(Layer, _qwen_mixers(config), mlps))
+
+
+@family("nemotron_h")
+def nemotron_h(config: ConfigReader) -> tuple[Layer, ...]:
+    """Nemotron-H and Nemotron 3: one block a layer, named by a letter: `M` Mamba-2, `*` attention,
+    `-` MLP, `E` experts."""
+    config.get("num_nextn_predict_layers")
+    config.get("sliding_window")
+    bias = config.flag("attention_bias")
+    head_dim = config.size("head_dim", "attention_head_dim")
+    attention = GroupedQueryAttention(
+        config.size("num_attention_heads"), config.size("num_key_value_heads"), head_dim,
+        qkv_bias=bias, output_bias=bias,
+    )  # fmt: skip
+    mamba = Mamba2(
+        num_heads=config.size("mamba_num_heads"),
+        head_dim=config.size("mamba_head_dim"),
+        state_size=config.size("ssm_state_size"),
+        num_groups=config.size("n_groups"),
+        conv_kernel=config.size("conv_kernel"),
+        projection_bias=config.flag("mamba_proj_bias"),
+        conv_bias=config.flag("use_conv_bias", True),
+    )
+    mlp: dict[str, Mlp] = {
+        "-": DenseMlp(config.size("intermediate_size"), gated=False, bias=config.flag("mlp_bias"))
+    }
+    pattern = config.get("hybrid_override_pattern")
+    count = config.size("num_hidden_layers")
+    if not isinstance(pattern, str) or len(pattern) != count or set(pattern) - set("M*-E"):
+        raise config.refuse(
+            "hybrid_override_pattern", f"It has one of M, *, - and E for each of {count} layers."
+        )
+    if "E" in pattern:
+        mlp["E"] = experts(
+            config, "n_routed_experts", config.size("moe_intermediate_size"),
+            shared_intermediate_size=config.size_or("n_shared_experts", 0)
+            * config.size_or("moe_shared_expert_intermediate_size", 0),
+            latent_size=config.optional_size("moe_latent_size"), gated=False, router_bias=True,
+        )  # fmt: skip
+    mixers: dict[str, Mixer] = {"M": mamba, "*": attention}
+    return tuple(Layer(mixers.get(kind), mlp.get(kind), norms=1) for kind in pattern)
+
+
+@family("jamba")
+def jamba(config: ConfigReader) -> tuple[Layer, ...]:
+    """Jamba: one attention layer in eight, experts in every second layer."""
+    hidden = config.size("hidden_size")
+    rank = config.get("mamba_dt_rank")
+    mamba = Mamba1(
+        inner_size=config.size("mamba_expand") * hidden,
+        state_size=config.size("mamba_d_state"),
+        conv_kernel=config.size("mamba_d_conv"),
+        time_step_rank=-(-hidden // 16) if rank in (None, "auto") else config.size("mamba_dt_rank"),
+        projection_bias=config.flag("mamba_proj_bias"),
+        conv_bias=config.flag("mamba_conv_bias", True),
+        inner_norms=True,
+    )
+    config.get("sliding_window")
+    attention, plain = grouped_query(config), dense(config)
+    routed = experts(config, "num_experts", config.size("intermediate_size"))
+
+    def on(name: str, i: int) -> bool:
+        period = config.size(f"{name}_layer_period")
+        return i % period == config.size_or(f"{name}_layer_offset", 0)
+
+    return tuple(
+        Layer(attention if on("attn", i) else mamba, routed if on("expert", i) else plain)
+        for i in range(config.size("num_hidden_layers"))
+    )
+
+
+@family("mamba2", unlimited=True)
+def mamba2(config: ConfigReader) -> tuple[Layer, ...]:
+    """Mamba-2 alone: no attention, no MLP, no limit to the context."""
+    mixer = Mamba2(
+        num_heads=config.size("num_heads"),
+        head_dim=config.size("head_dim"),
+        state_size=config.size("state_size"),
+        num_groups=config.size("n_groups"),
+        conv_kernel=config.size("conv_kernel"),
+        projection_bias=config.flag("use_bias"),
+        conv_bias=config.flag("use_conv_bias", True),
+    )
+    return (Layer(mixer, None, norms=1),) * config.size("num_hidden_layers")
