@@ -27,7 +27,8 @@ wsgi_app = "advisor.wsgi:app"
 # Workers begin as copies of a process that has read the code: one that has died is replaced in an
 # instant, not in the seconds that takes.
 preload_app = True
-bind = f"{_settings.host}:{_settings.port}"
+_host = f"[{_settings.host}]" if ":" in _settings.host else _settings.host
+bind = f"{_host}:{_settings.port}"
 worker_class = "gthread"
 workers = _settings.workers
 threads = _settings.threads

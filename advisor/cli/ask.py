@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -89,21 +89,10 @@ def _request(ask: Mapping[str, Any]) -> PlanRequest:
     )
     named = {f"/hardware/{index}": each for index, each in enumerate(ask["hardware"])}
     hardware, hardware_errors = _resolve(named, hardware_profile, HardwareProfile.from_mapping)
-    errors = [*model_errors, *hardware_errors, *_repeated(hardware)]
+    errors = [*model_errors, *hardware_errors]
     if errors:
         raise InvalidInput(*errors)
-    return PlanRequest(
-        model=models["/model"],
-        hardware=tuple(hardware.values()),
-        workload=ask["workload"],
-        slo=ask["slo"],
-        objective=ask["objective"],
-        weights=tuple(ask["precision"]["weights"]),
-        kv_cache=tuple(ask["precision"]["kv_cache"]),
-        limits=ask["limits"],
-        serving=ask["serving"],
-        max_candidates=ask["max_candidates"],
-    )
+    return PlanRequest.from_mapping(ask, models["/model"], hardware.values())
 
 
 def _resolve(
@@ -120,11 +109,3 @@ def _resolve(
         except InvalidInput as refused:
             errors += refused.under(pointer).errors
     return found, errors
-
-
-def _repeated(found: Mapping[str, HardwareProfile]) -> Iterator[FieldError]:
-    seen: dict[str, str] = {}
-    for pointer, profile in found.items():
-        first = seen.setdefault(profile.name, pointer)
-        if first != pointer:
-            yield FieldError(pointer, f"{profile.name} is listed at {first} already.")

@@ -28,7 +28,11 @@ def opened(settings: Settings) -> Iterator[Database]:
     if settings.database_url == Settings(data_dir=settings.data_dir).database_url:
         _make_directory(settings)
     try:
-        database = Database(settings.database_url)
+        database = Database(
+            settings.database_url,
+            pool_size=settings.database_pool_size,
+            timeout_ms=settings.database_timeout_ms,
+        )
     except ValueError:
         # The reason may repeat a part of the URL, and that of a password in it.
         detail = "this is no address of a PostgreSQL database, nor of an SQLite file"

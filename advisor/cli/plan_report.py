@@ -27,7 +27,7 @@ def report(answer: Answer, most_rows: int) -> RenderableType:
     parts += _comparison(answer["replicas_vs_tensor_parallel"])
     parts += _rejected(answer["rejected"])
     parts += _sentences("Warnings", [warning["detail"] for warning in answer["warnings"]])
-    parts += _sentences("Assumptions", answer["assumptions"])
+    parts += _sentences("Assumptions", [each["detail"] for each in answer["assumptions"]])
     return Group(*parts)
 
 

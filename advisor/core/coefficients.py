@@ -39,6 +39,18 @@ def coefficient_names() -> tuple[str, ...]:
     return tuple(table("coefficients.toml"))
 
 
+def coefficient_bounds(name: str) -> tuple[float, float]:
+    """Least and largest value that an override may have.
+
+    No share or factor exceeds 1: nothing is faster than its data sheet.
+    """
+    if name.endswith(("_us", "_ms")):
+        return 0.0, 1e6
+    if name in ("overlap_residue", "shared_link_exponent"):
+        return 0.0, 1.0
+    return 1e-3, 1.0
+
+
 @dataclass(frozen=True)
 class EngineSettings:
     """An engine on a device, with every setting filled in."""

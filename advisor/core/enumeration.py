@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 from advisor.core.errors import FieldError, InvalidInput, between
@@ -15,7 +15,7 @@ from advisor.core.parallelism import tensor_parallel_faults
 from advisor.core.precision import compute_arithmetic, preferred_arithmetic
 from advisor.core.workload import PlanRequest
 
-MAX_LAYOUTS = 20_000
+MAX_LAYOUTS = 2_000
 """More than these in one request are refused: narrow the devices, degrees or precisions."""
 
 
@@ -59,14 +59,15 @@ def enumerate_layouts(request: PlanRequest) -> tuple[list[Layout], list[Rejectio
 
     InvalidInput when the request spans more than MAX_LAYOUTS.
     """
-    asked = [
+    every = (
         Layout(device, split) for device in request.hardware for split in _splits(request, device)
-    ]
+    )
+    asked = list(islice(every, MAX_LAYOUTS + 1))
     if len(asked) > MAX_LAYOUTS:
         raise InvalidInput(
             FieldError(
                 "/limits", "The request spans too many layouts.",
-                given=len(asked), allowed=between(1, MAX_LAYOUTS),
+                allowed=between(1, MAX_LAYOUTS),
             )
         )  # fmt: skip
     valid: list[Layout] = []

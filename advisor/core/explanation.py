@@ -144,29 +144,33 @@ def _binding(plan: Plan, row: int) -> list[str]:
     return [f"The tightest SLO is {key}, at {ratios[key]:.0%} of its {plan.request.slo[key]:g} ms."]
 
 
-def assumptions(plan: Plan) -> list[str]:
+def assumptions(plan: Plan) -> list[dict[str, str]]:
     """What the figures rest on."""
     request, engine = plan.request, plan.request.serving.engine
     workload = request.workload
     version = table("engines.toml")[engine]["version"]
-    stated = [
-        f"Engine {engine} {version}: continuous batching with chunked prefill.",
-        "Step times are a roofline with efficiencies fitted on public benchmarks, by engine, "
-        "arithmetic and accelerator generation; no benchmark of this very plan was used.",
-    ]
+    stated = {
+        "engine": f"{engine} {version}: continuous batching with chunked prefill.",
+        "step_times": "Step times are a roofline with efficiencies fitted on public benchmarks, by "
+        "engine, arithmetic and accelerator generation; no benchmark of this plan was used.",
+    }
     if workload.mode == "open":
-        stated.append("Requests go to replicas at random; percentiles assume independent arrivals.")
+        stated["routing"] = (
+            "Requests go to replicas at random; percentiles assume independent arrivals."
+        )
     if workload.peak_to_mean != 1:
-        stated.append(
+        stated["peak_rate"] = (
             "Latency and utilization are at the peak rate, cost per token at the mean rate."
         )
     if workload.prefix_cache_hit:
-        stated.append("The cached part of the input is one prefix that all requests share.")
-    if request.model.architecture.moe:
-        stated.append(
-            "Tokens choose experts uniformly: the most experts are read that any routing reads."
+        stated["shared_prefix"] = (
+            "The cached part of the input is one prefix that all requests share."
         )
-    return stated
+    if request.model.architecture.moe:
+        stated["uniform_experts"] = (
+            "Tokens choose experts uniformly: as many are read as any routing reads."
+        )
+    return [_message(code, detail) for code, detail in stated.items()]
 
 
 def warnings(plan: Plan) -> list[dict[str, str]]:
@@ -174,24 +178,24 @@ def warnings(plan: Plan) -> list[dict[str, str]]:
     found = []
     for device in _devices(plan):
         if device.price is None:
-            found.append(_warning("no_price", f"{device.name} has no price: its costs are null."))
+            found.append(_message("no_price", f"{device.name} has no price: its costs are null."))
         elif device.price.as_of is None:
-            found.append(_warning("undated_price", f"The price of {device.name} has no date."))
+            found.append(_message("undated_price", f"The price of {device.name} has no date."))
     subject = plan.recommended if plan.recommended is not None else plan.nearest
     if subject is not None and plan.evaluator.memory.uncertain[plan.candidates.layout[subject]]:
         found.append(
-            _warning(
+            _message(
                 "uncertain_fit",
                 "The plan fits by less than the error of the memory estimate (10 %).",
             )
         )
     if plan.request.workload.mode == "saturated":
         found.append(
-            _warning("ttft_undefined", "At saturation the queue has no end: TTFT and E2E are null.")
+            _message("ttft_undefined", "At saturation the queue has no end: TTFT and E2E are null.")
         )
     if "unstable" in plan.candidates.served.verdict:
         found.append(
-            _warning(
+            _message(
                 "unstable_candidates", "Unstable plans have no finite latency: theirs is null."
             )
         )
@@ -202,5 +206,5 @@ def _devices(plan: Plan) -> list[HardwareProfile]:
     return list({device.name: device for device in plan.request.hardware}.values())
 
 
-def _warning(code: str, detail: str) -> dict[str, str]:
+def _message(code: str, detail: str) -> dict[str, str]:
     return {"code": code, "detail": detail}

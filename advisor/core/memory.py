@@ -108,9 +108,8 @@ def _stage(
     alone = held_bytes(stage, context) + stage.state_bytes
     shared = shared_bytes(stage, context, workload.shared_tokens)
     groups = layout.split.attention_data_parallel
-    room = max(kv_cache - shared, 0.0)
-    held = alone - shared
-    concurrency = groups * room / held
+    own, room = alone - shared, max(kv_cache - shared, 0.0)
+    concurrency = groups * room / own if own else UNBOUNDED  # a stage may hold no cache at all
     return (
         stage.weight_bytes,
         activation,
@@ -118,7 +117,7 @@ def _stage(
         kv_cache,
         admitted_bytes(stage, workload.longest, settings.max_num_batched_tokens),
         alone,
-        max(kv_cache, 0.0) * groups / alone * context,
+        max(kv_cache, 0.0) * groups / alone * context if alone else UNBOUNDED,
         concurrency,
     )
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
+from advisor.core.errors import FieldError, InvalidInput
 from advisor.core.hardware import HardwareProfile
 from advisor.core.model import ModelProfile
 
@@ -148,3 +150,34 @@ class PlanRequest:
     limits: Limits = field(default_factory=Limits)
     serving: Serving = field(default_factory=Serving)
     max_candidates: int = 50
+
+    @classmethod
+    def from_mapping(
+        cls, ask: Mapping[str, Any], model: ModelProfile, hardware: Iterable[HardwareProfile]
+    ) -> PlanRequest:
+        """A loaded request body, its names resolved to profiles.
+
+        InvalidInput where a device is listed twice.
+        """
+        devices = tuple(hardware)
+        _refuse_repeated(devices)
+        return cls(
+            model=model,
+            hardware=devices,
+            workload=ask["workload"],
+            slo=ask["slo"],
+            objective=ask["objective"],
+            weights=tuple(ask["precision"]["weights"]),
+            kv_cache=tuple(ask["precision"]["kv_cache"]),
+            limits=ask["limits"],
+            serving=ask["serving"],
+            max_candidates=ask["max_candidates"],
+        )
+
+
+def _refuse_repeated(devices: tuple[HardwareProfile, ...]) -> None:
+    first: dict[str, int] = {}
+    for i, device in enumerate(devices):
+        if first.setdefault(device.name, i) != i:
+            detail = f"{device.name} is listed at /hardware/{first[device.name]} already."
+            raise InvalidInput(FieldError(f"/hardware/{i}", detail))

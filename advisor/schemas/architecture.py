@@ -18,10 +18,20 @@ MOST_HEADS = 100_000
 MOST_WIDTH = 10_000_000
 PLAIN_PRECISIONS = ("bf16", "fp16", "fp32")
 MOST_LAYERS = 2000
+MOST_STATE = 100_000
+MOST_KERNEL = 1000
+QK_NORMS = ("none", "head", "full")
+
+
+def refuse_indivisible(data: Mapping[str, Any], part: str, whole: str) -> None:
+    """ValidationError at `part` unless it divides `whole`."""
+    if data[whole] % data[part]:
+        detail = f"It has to divide {whole}, {data[whole]}."
+        raise ValidationError({part: fault(detail, given=data[part]).messages})
 
 
 class GroupedQueryAttentionBody(Closed):
-    """Multi-head, grouped-query or multi-query attention, full or in a sliding window."""
+    """Multi-head, grouped-query or multi-query attention, full, sliding or in chunks."""
 
     kind = Choice("", ("gqa",), required=True)
     num_heads = Whole("Query heads.", 1, MOST_HEADS, required=True)
@@ -31,18 +41,27 @@ class GroupedQueryAttentionBody(Closed):
         "Sliding window [tokens]; null: full attention.", 1, 10**9,
         allow_none=True, load_default=None,
     )  # fmt: skip
+    chunked = Flag("The window restarts at each of its multiples.", load_default=False)
     qkv_bias = Flag("Biases on queries, keys and values.", load_default=False)
     output_bias = Flag("A bias on the output projection.", load_default=False)
-    qk_norm = Flag("Norms of head size on queries and keys.", load_default=False)
+    qk_norm = Choice(
+        "Norms on queries and keys: none, of one head's size, or over all heads.",
+        QK_NORMS, load_default="none",
+    )  # fmt: skip
+    output_gate = Flag("Queries are projected twice, once as a gate.", load_default=False)
     sinks = Flag("A learned sink logit per head.", load_default=False)
 
     @validates_schema
     def heads_divide(self, data: dict[str, Any], **_: Any) -> None:
         """Every key head serves the same number of query heads."""
-        if data["num_heads"] % data["num_kv_heads"]:
-            detail = f"It has to divide num_heads, {data['num_heads']}."
-            wrong = fault(detail, given=data["num_kv_heads"])
-            raise ValidationError({"num_kv_heads": wrong.messages})
+        refuse_indivisible(data, "num_kv_heads", "num_heads")
+
+    @validates_schema
+    def chunks_have_a_size(self, data: dict[str, Any], **_: Any) -> None:
+        """Chunks are as long as the window."""
+        if data["chunked"] and data["window"] is None:
+            wrong = fault("Chunks need a window.", given=None)
+            raise ValidationError({"window": wrong.messages})
 
 
 class LatentAttentionBody(Closed):
@@ -58,6 +77,75 @@ class LatentAttentionBody(Closed):
     qk_nope_head_dim = Whole("Head size without rotary part.", 1, MOST_HEADS, required=True)
     qk_rope_head_dim = Whole("Size of the rotary key.", 1, MOST_HEADS, required=True)
     v_head_dim = Whole("Size of a value head.", 1, MOST_HEADS, required=True)
+    index_topk = Whole(
+        "Cached tokens an indexer picks for attention; null: all.", 1, 10**9,
+        allow_none=True, load_default=None,
+    )  # fmt: skip
+    index_heads = Whole("Heads of the indexer; 0: none.", 0, MOST_HEADS, load_default=0)
+    index_head_dim = Whole(
+        "Size of an indexer's head, and of its cached key; 0: none.", 0, MOST_HEADS, load_default=0
+    )
+
+    @validates_schema
+    def indexer_is_whole(self, data: dict[str, Any], **_: Any) -> None:
+        """An indexer has heads and a size of them; without one there is neither."""
+        indexed = data["index_topk"] is not None
+        for key in ("index_heads", "index_head_dim"):
+            if (data[key] > 0) != indexed:
+                detail = "It is above 0 with index_topk, and 0 without."
+                raise ValidationError({key: fault(detail, given=data[key]).messages})
+
+
+class Mamba1Body(Closed):
+    """A Mamba-1 layer: a recurrent state for each inner channel."""
+
+    kind = Choice("", ("mamba1",), required=True)
+    inner_size = Whole("Inner channels.", 1, MOST_WIDTH, required=True)
+    state_size = Whole("State of one channel.", 1, MOST_STATE, required=True)
+    conv_kernel = Whole("Inputs that the causal convolution sees.", 1, MOST_KERNEL, required=True)
+    time_step_rank = Whole("Rank of the time-step projection.", 1, MOST_WIDTH, required=True)
+    projection_bias = Flag("Biases on input and output projections.", load_default=False)
+    conv_bias = Flag("A bias on the convolution.", load_default=True)
+    inner_norms = Flag("Norms on time step and state projections.", load_default=False)
+
+
+class Mamba2Body(Closed):
+    """A Mamba-2 layer: heads with a state of `head_dim` x `state_size` each."""
+
+    kind = Choice("", ("mamba2",), required=True)
+    num_heads = Whole("Heads.", 1, MOST_HEADS, required=True)
+    head_dim = Whole("Size of one head.", 1, MOST_HEADS, required=True)
+    state_size = Whole("State of one channel.", 1, MOST_STATE, required=True)
+    num_groups = Whole(
+        "Groups of heads that share state projections; divides `num_heads`.",
+        1, MOST_HEADS, required=True,
+    )  # fmt: skip
+    conv_kernel = Whole("Inputs that the causal convolution sees.", 1, MOST_KERNEL, required=True)
+    projection_bias = Flag("Biases on input and output projections.", load_default=False)
+    conv_bias = Flag("A bias on the convolution.", load_default=True)
+
+    @validates_schema
+    def groups_divide(self, data: dict[str, Any], **_: Any) -> None:
+        """Groups have equally many heads."""
+        refuse_indivisible(data, "num_groups", "num_heads")
+
+
+class GatedDeltaNetBody(Closed):
+    """Linear attention with a gated delta rule: a key x value matrix per value head."""
+
+    kind = Choice("", ("gated_delta_net",), required=True)
+    num_key_heads = Whole(
+        "Heads of queries and keys; divides `num_value_heads`.", 1, MOST_HEADS, required=True
+    )
+    num_value_heads = Whole("Heads of values.", 1, MOST_HEADS, required=True)
+    key_head_dim = Whole("Size of a key head.", 1, MOST_HEADS, required=True)
+    value_head_dim = Whole("Size of a value head.", 1, MOST_HEADS, required=True)
+    conv_kernel = Whole("Inputs that the causal convolution sees.", 1, MOST_KERNEL, required=True)
+
+    @validates_schema
+    def heads_divide(self, data: dict[str, Any], **_: Any) -> None:
+        """Every key head serves the same number of value heads."""
+        refuse_indivisible(data, "num_key_heads", "num_value_heads")
 
 
 class DenseMlpBody(Closed):
@@ -79,6 +167,11 @@ class MoeMlpBody(Closed):
     shared_intermediate_size = Whole(
         "Inner width of all shared experts together; 0: none.", 0, MOST_WIDTH, load_default=0
     )
+    shared_gate = Flag("A learned gate on the shared experts.", load_default=False)
+    latent_size = Whole(
+        "Width that experts work in, between two projections; null: the hidden size.",
+        1, MOST_WIDTH, allow_none=True, load_default=None,
+    )  # fmt: skip
     gated = Flag("SwiGLU and its kin.", load_default=True)
     bias = Flag("Biases on the projections.", load_default=False)
     router_bias = Flag("A bias or correction per expert.", load_default=False)
@@ -96,14 +189,34 @@ class MoeMlpBody(Closed):
 
 
 class LayerBody(Closed):
-    """One kind of layer: a mixer, an MLP and `norms` norm vectors."""
+    """One kind of layer: a mixer and an MLP, one of which may be null, and `norms` norm vectors."""
 
     mixer = Variant(
-        {"gqa": GroupedQueryAttentionBody, "mla": LatentAttentionBody},
-        "How tokens see each other.", required=True,
+        {
+            "gqa": GroupedQueryAttentionBody,
+            "mla": LatentAttentionBody,
+            "mamba1": Mamba1Body,
+            "mamba2": Mamba2Body,
+            "gated_delta_net": GatedDeltaNetBody,
+        },
+        "How tokens see each other; null: not in this layer.",
+        required=True, allow_none=True,
     )  # fmt: skip
-    mlp = Variant({"dense": DenseMlpBody, "moe": MoeMlpBody}, "Per-token part.", required=True)
+    mlp = Variant(
+        {"dense": DenseMlpBody, "moe": MoeMlpBody},
+        "Per-token part; null: not in this layer.",
+        required=True, allow_none=True,
+    )  # fmt: skip
     norms = Whole("Norm vectors of the hidden size.", 0, 16, load_default=2)
+    parallel = Flag("Mixer and MLP run side by side on the same input.", load_default=False)
+
+    @validates_schema
+    def does_something(self, data: dict[str, Any], **_: Any) -> None:
+        """A layer has a mixer or an MLP; side by side it takes both."""
+        for key, other in (("mixer", "mlp"), ("mlp", "mixer")):
+            if data[key] is None and (data[other] is None or data["parallel"]):
+                detail = "A layer has a mixer, an MLP or both, and both where they are parallel."
+                raise ValidationError({key: fault(detail, given=None).messages})
 
 
 class ArchitectureBody(Closed):
@@ -112,7 +225,9 @@ class ArchitectureBody(Closed):
     family = Text("What the shape is called.", 100, load_default="custom")
     hidden_size = Whole("Width of the residual stream.", 1, MOST_WIDTH, required=True)
     vocab_size = Whole("Tokens in the vocabulary.", 1, 100_000_000, required=True)
-    context_length = Whole("Longest sequence [tokens].", 1, 10**9, required=True)
+    context_length = Whole(
+        "Longest sequence [tokens]; null: not limited.", 1, 10**9, required=True, allow_none=True
+    )
     tied_embeddings = Flag("The LM head is the embedding table.", load_default=False)
     num_layers = Whole("Layers.", 1, MOST_LAYERS, required=True)
     layer_kinds = MapOf(
@@ -124,6 +239,8 @@ class ArchitectureBody(Closed):
         "Kinds in order, repeated until `num_layers` layers stand.",
         fewest=1, most=MOST_LAYERS, required=True,
     )  # fmt: skip
+    positions = Whole("Learned position vectors of the hidden size.", 0, 10**9, load_default=0)
+    final_norms = Whole("Norm vectors after the last layer.", 0, 16, load_default=1)
     plain_precision = Choice(
         "Format of what is not quantized.", PLAIN_PRECISIONS, load_default="bf16"
     )

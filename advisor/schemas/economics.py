@@ -84,6 +84,6 @@ class BreakEvenAnswer(Answer):
     null_reasons = MapOf(Text(), "Why a figure is null, by field.")
     not_included = ListOf(Text(), "What the sum leaves out.")
     inputs = Section(BreakEvenInputsAnswer)
-    assumptions = ListOf(Text(), "What the figures rest on.")
+    assumptions = ListOf(Section(MessageAnswer), "What the figures rest on.")
     warnings = ListOf(Section(MessageAnswer))
     planner_version = Text("Version of the service.")

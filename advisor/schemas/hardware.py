@@ -7,6 +7,7 @@ from typing import Any
 
 from marshmallow import ValidationError, post_load, pre_load, validates_schema
 
+from advisor.core.coefficients import coefficient_bounds, coefficient_names
 from advisor.core.hardware import ARITHMETIC, INTERCONNECTS, TOPOLOGIES
 from advisor.schemas.base import Answer, Closed
 from advisor.schemas.common import MessageAnswer, PageQuery, StoredAnswer, page_of
@@ -121,8 +122,9 @@ class HardwareProfileBody(Closed):
     tdp_w = Number("Thermal design power [W].", 1e-1, 1e5, allow_none=True, load_default=None)
     price = Section(PriceBody, "null: no costs are computed.", allow_none=True, load_default=None)
     efficiency = MapOf(
-        Number("Reached share of the peak.", 1e-3, 1),
-        "Overrides of coefficients, by name.", load_default=dict,
+        Number("Value of the coefficient, in its unit.", 0, 1e6),
+        "Overrides of coefficients, by name; shares and factors are at most 1.",
+        keys=coefficient_names(), load_default=dict,
     )  # fmt: skip
     sources = MapOf(
         Text("Where the figure is from.", 1000),
@@ -133,6 +135,19 @@ class HardwareProfileBody(Closed):
         most=100, load_default=list,
     )  # fmt: skip
     notes = Text("What else to know of the figures.", 2000, load_default="")
+
+    @validates_schema
+    def within_physics(self, data: dict[str, Any], **_: Any) -> None:
+        """No share or factor exceeds 1; times have wider bounds."""
+        wrong = {}
+        for name, value in data["efficiency"].items():
+            least, most = coefficient_bounds(name)
+            if not least <= value <= most:
+                detail = f"{name} lies between {least:g} and {most:g}."
+                allowed = {"minimum": least, "maximum": most}
+                wrong[name] = fault(detail, given=value, allowed=allowed).messages
+        if wrong:
+            raise ValidationError({"efficiency": wrong})
 
 
 class HardwareProfileAnswer(StoredAnswer):

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from marshmallow import ValidationError, validates_schema
 
+from advisor.core.mixers import MIXERS
 from advisor.core.precision import KV_BYTES
 from advisor.schemas.architecture import ArchitectureBody
 from advisor.schemas.base import Answer, Closed
@@ -55,8 +56,10 @@ class ParametersAnswer(Answer):
 class LayersOfKindAnswer(Answer):
     """Layers that cache alike."""
 
-    kind = Choice("Kind of attention.", ("gqa", "mla"))
-    window_tokens = Whole("Tokens it keeps; null: every token.", allow_none=True)
+    kind = Choice("Kind of mixer.", tuple(MIXERS))
+    window_tokens = Whole(
+        "Tokens it keeps; null: every token, or a state instead.", allow_none=True
+    )
     layers = Whole("How many layers.")
 
 
@@ -69,6 +72,9 @@ class KvCacheAnswer(Answer):
         keys=tuple(KV_BYTES),
     )
     layers_by_kind = ListOf(Section(LayersOfKindAnswer), "Which layers stop at their window.")
+    index_bytes_per_token = Whole(
+        "What the indexers of sparse attention add for one token, in a format of their own [bytes]."
+    )
     state_bytes_per_sequence = Whole("State that does not grow with length [bytes].")
 
 
@@ -80,7 +86,7 @@ class ModelProfileAnswer(StoredAnswer):
     architecture = Section(ArchitectureBody)
     parameters = Section(ParametersAnswer)
     kv_cache = Section(KvCacheAnswer)
-    context_length = Whole("Longest sequence [tokens].")
+    context_length = Whole("Longest sequence [tokens]; null: not limited.", allow_none=True)
     valid_tensor_parallel = ListOf(Whole(), "Degrees over which heads, MLP and experts divide.")
     warnings = ListOf(Section(MessageAnswer))
 

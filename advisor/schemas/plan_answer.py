@@ -219,6 +219,6 @@ class PlanAnswer(Answer):
         Section(SpentAnswer), "The accelerators of the plan spent in every way its layouts allow."
     )
     explanation = ListOf(Text(), "The choice in sentences.")
-    assumptions = ListOf(Text(), "What the figures rest on.")
+    assumptions = ListOf(Section(MessageAnswer), "What the figures rest on.")
     warnings = ListOf(Section(MessageAnswer))
     planner_version = Text("Version of the service.")

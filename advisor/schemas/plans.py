@@ -21,7 +21,7 @@ from advisor.schemas.hardware import HardwareProfileBody
 from advisor.schemas.models import ModelProfileBody
 from advisor.schemas.workload import LimitsBody, PrecisionBody, ServingBody, WorkloadBody
 
-MOST_HARDWARE = 16
+MOST_HARDWARE = 64
 MOST_CANDIDATES = 100_000
 LARGEST_REQUEST = 131_072
 """Bytes of a request that is kept: a page of the list of plans holds up to 200 of them."""

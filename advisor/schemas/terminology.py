@@ -86,7 +86,7 @@ class CheckAnswer(Answer):
     summary = Section(CheckSummaryAnswer)
     offset_unit = Choice("What `start`, `end` and `column` count.", ("code_point",))
     inputs = Section(CheckInputsAnswer)
-    assumptions = ListOf(Text(), "What the figures rest on.")
+    assumptions = ListOf(Section(MessageAnswer), "What the figures rest on.")
     warnings = ListOf(Section(MessageAnswer))
     planner_version = Text("Version of the service.")
 

@@ -14,8 +14,11 @@ def break_even(inputs: BreakEvenInputs) -> dict[str, Any]:
     return compute(inputs).as_dict() | {
         "inputs": inputs.as_dict(),
         "assumptions": [
-            "Price and serving cost per call stay as they are.",
-            "Every call that is counted is served and paid for.",
+            {"code": code, "detail": detail}
+            for code, detail in (
+                ("steady_prices", "Price and serving cost per call stay as they are."),
+                ("every_call_paid", "Every call that is counted is served and paid for."),
+            )
         ],
         "warnings": [],
         "planner_version": advisor.__version__,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
@@ -55,14 +55,14 @@ def resolve(
     """The profiles that a request names or brings along.
 
     Raises InvalidInput with every unknown name (and the nearest known one) and every profile that
-    the core refuses or that is listed twice.
+    the core refuses.
     """
     with database.reading() as session:
         models = _Resolver(session, model_profiles, _models, "Model")
         devices = _Resolver(session, hardware_profiles, _hardware, "Hardware")
         found_models = models.resolve({"/model": model})
         found = devices.resolve({f"/hardware/{i}": given for i, given in enumerate(hardware)})
-    errors = [*models.errors, *devices.errors, *_repeated(found)]
+    errors = [*models.errors, *devices.errors]
     if errors:
         raise InvalidInput(*errors)
     return found_models["/model"], tuple(found.values())
@@ -107,11 +107,3 @@ class _Resolver(Generic[Profile]):
         except InvalidInput as refused:
             self.errors += refused.under(pointer).errors
             return None
-
-
-def _repeated(found: Mapping[str, HardwareProfile]) -> Iterator[FieldError]:
-    seen: dict[str, str] = {}
-    for pointer, profile in found.items():
-        first = seen.setdefault(profile.name, pointer)
-        if first != pointer:
-            yield FieldError(pointer, f"{profile.name} is listed at {first} already.")

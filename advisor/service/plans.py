@@ -24,18 +24,7 @@ def create(database: Database, ask: Mapping[str, Any]) -> StoredPlan:
     InvalidInput for unknown names and for what the planner refuses.
     """
     model, hardware = resolve(database, ask["model"], ask["hardware"])
-    request = PlanRequest(
-        model=model,
-        hardware=hardware,
-        workload=ask["workload"],
-        slo=ask["slo"],
-        objective=ask["objective"],
-        weights=tuple(ask["precision"]["weights"]),
-        kv_cache=tuple(ask["precision"]["kv_cache"]),
-        limits=ask["limits"],
-        serving=ask["serving"],
-        max_candidates=ask["max_candidates"],
-    )
+    request = PlanRequest.from_mapping(ask, model, hardware)
     answer = plan(request).as_dict()
     stored = _stored(request, ask["request"], answer)
     with database.writing() as session:

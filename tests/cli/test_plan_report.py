@@ -123,7 +123,8 @@ def test_the_explanation_assumptions_and_warnings_are_all_printed(advisor: Run):
     assert answer["assumptions"]
     assert "no_price" in [warning["code"] for warning in answer["warnings"]]
     warned = [warning["detail"] for warning in answer["warnings"]]
-    for sentence in answer["explanation"] + warned + answer["assumptions"]:
+    assumed = [assumption["detail"] for assumption in answer["assumptions"]]
+    for sentence in answer["explanation"] + warned + assumed:
         assert " ".join(sentence.split()) in output
 
 

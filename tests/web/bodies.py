@@ -9,7 +9,7 @@ from typing import Any
 from advisor.web import examples
 
 HARDWARE: dict[str, Any] = examples.HARDWARE["H100 at a price of one's own"] | {
-    "efficiency": {"memory_bandwidth": 0.8},
+    "efficiency": {"bandwidth_efficiency": 0.8},
     "sources": {"tdp_w": "data sheet"},
     "uncertain_fields": ["tdp_w"],
     "notes": "none",
@@ -24,6 +24,9 @@ MOE_LAYER = {
         "qk_nope_head_dim": 64,
         "qk_rope_head_dim": 32,
         "v_head_dim": 64,
+        "index_topk": 2048,
+        "index_heads": 8,
+        "index_head_dim": 64,
     },
     "mlp": {
         "kind": "moe",
@@ -31,11 +34,14 @@ MOE_LAYER = {
         "experts_per_token": 2,
         "intermediate_size": 512,
         "shared_intermediate_size": 512,
+        "shared_gate": True,
+        "latent_size": 256,
         "gated": True,
         "bias": False,
         "router_bias": True,
     },
     "norms": 2,
+    "parallel": False,
 }
 DENSE_LAYER = {
     "mixer": {
@@ -46,11 +52,58 @@ DENSE_LAYER = {
         "window": 4096,
         "qkv_bias": True,
         "output_bias": False,
-        "qk_norm": True,
+        "chunked": True,
+        "qk_norm": "head",
+        "output_gate": True,
         "sinks": False,
     },
     "mlp": {"kind": "dense", "intermediate_size": 4096, "gated": True, "bias": False},
     "norms": 2,
+    "parallel": True,
+}
+MLP_LAYER = {"mixer": None, "mlp": DENSE_LAYER["mlp"], "norms": 1, "parallel": False}
+MAMBA1_LAYER = {
+    "mixer": {
+        "kind": "mamba1",
+        "inner_size": 2048,
+        "state_size": 16,
+        "conv_kernel": 4,
+        "time_step_rank": 64,
+        "projection_bias": False,
+        "conv_bias": True,
+        "inner_norms": True,
+    },
+    "mlp": None,
+    "norms": 1,
+    "parallel": False,
+}
+MAMBA2_LAYER = {
+    "mixer": {
+        "kind": "mamba2",
+        "num_heads": 32,
+        "head_dim": 64,
+        "state_size": 128,
+        "num_groups": 8,
+        "conv_kernel": 4,
+        "projection_bias": False,
+        "conv_bias": True,
+    },
+    "mlp": None,
+    "norms": 1,
+    "parallel": False,
+}
+LINEAR_LAYER = {
+    "mixer": {
+        "kind": "gated_delta_net",
+        "num_key_heads": 8,
+        "num_value_heads": 16,
+        "key_head_dim": 64,
+        "value_head_dim": 64,
+        "conv_kernel": 4,
+    },
+    "mlp": DENSE_LAYER["mlp"],
+    "norms": 2,
+    "parallel": False,
 }
 ARCHITECTURE: dict[str, Any] = {
     "name": "written-out",
@@ -62,8 +115,17 @@ ARCHITECTURE: dict[str, Any] = {
         "context_length": 32768,
         "tied_embeddings": True,
         "num_layers": 8,
-        "layer_kinds": {"dense": DENSE_LAYER, "moe": MOE_LAYER},
-        "layer_pattern": ["dense", "moe"],
+        "positions": 32768,
+        "final_norms": 2,
+        "layer_kinds": {
+            "dense": DENSE_LAYER,
+            "moe": MOE_LAYER,
+            "mlp": MLP_LAYER,
+            "mamba1": MAMBA1_LAYER,
+            "mamba2": MAMBA2_LAYER,
+            "linear": LINEAR_LAYER,
+        },
+        "layer_pattern": ["dense", "moe", "mlp", "mamba1", "mamba2", "linear"],
         "plain_precision": "bf16",
         "weights_precision": "fp8",
         "quantized_parts": ["attention", "mlp"],

@@ -183,7 +183,7 @@ REFUSED = [
     ("serving.routing", "random", ["/serving/routing"]),
     ("hardware", [], ["/hardware"]),
     ("hardware", "h100-sxm-80gb", ["/hardware"]),
-    ("hardware", ["h100-sxm-80gb"] * 17, ["/hardware"]),
+    ("hardware", ["h100-sxm-80gb"] * 65, ["/hardware"]),
     ("model", 3, ["/model"]),
     ("verify", True, ["/verify"]),
 ]

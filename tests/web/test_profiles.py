@@ -8,7 +8,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from tests.web.bodies import ARCHITECTURE, HARDWARE, MODEL
+from tests.web.bodies import ARCHITECTURE, HARDWARE, MAMBA2_LAYER, MODEL
 from tests.web.fixtures import running_app
 from tests.web.problems import only_error, problem
 
@@ -47,9 +47,9 @@ def test_a_hardware_profile_keeps_every_field_that_was_given(client: FlaskClient
 def test_an_architecture_is_read_back_with_every_default_filled_in(client: FlaskClient):
     answer = client.post("/v1/model-profiles", json=ARCHITECTURE).get_json()
     shape = answer["architecture"]
-    kinds = {kind["mlp"]["kind"]: kind for kind in shape["layer_kinds"].values()}
-    assert kinds["dense"] == ARCHITECTURE["architecture"]["layer_kinds"]["dense"]
-    assert kinds["moe"] == ARCHITECTURE["architecture"]["layer_kinds"]["moe"]
+    given = ARCHITECTURE["architecture"]
+    read = [shape["layer_kinds"][name] for name in shape["layer_pattern"]]
+    assert read == [given["layer_kinds"][name] for name in given["layer_pattern"]]
     again = client.post(
         "/v1/model-profiles", json={"name": "copy", "architecture": shape}
     ).get_json()
@@ -240,6 +240,18 @@ def test_a_model_has_exactly_one_shape(shared_client: FlaskClient):
         assert error["allowed"] == ["hf_config", "architecture"]
 
 
+def changed_layer(name: str, part: str, **changes: Any) -> dict[str, Any]:
+    """One layer kind with other values in a part of it, and a pattern of it alone."""
+    layer = copy.deepcopy(ARCHITECTURE["architecture"]["layer_kinds"][name])
+    layer[part] |= changes
+    return {"layer_kinds": {"one": layer}, "layer_pattern": ["one"]}
+
+
+def layer_of(**parts: Any) -> dict[str, Any]:
+    """A pattern of one layer with these parts."""
+    return {"layer_kinds": {"one": parts}, "layer_pattern": ["one"]}
+
+
 REFUSED_SHAPES = {
     "/architecture/layer_pattern/1": {"layer_pattern": ["dense", "mo"]},
     "/architecture/layer_pattern": {"num_layers": 1},
@@ -247,6 +259,21 @@ REFUSED_SHAPES = {
     "/architecture/layer_kinds/dense/mixer/kind": {
         "layer_kinds": {"dense": {"mixer": {"kind": "rnn"}, "mlp": {"kind": "dense"}}}
     },
+    "/architecture/layer_kinds/one/mixer/window": changed_layer("dense", "mixer", window=None),
+    "/architecture/layer_kinds/one/mixer/index_heads": changed_layer("moe", "mixer", index_heads=0),
+    "/architecture/layer_kinds/one/mixer/index_head_dim": changed_layer(
+        "moe", "mixer", index_topk=None, index_heads=0
+    ),
+    "/architecture/layer_kinds/one/mixer/num_groups": changed_layer(
+        "mamba2", "mixer", num_groups=5
+    ),
+    "/architecture/layer_kinds/one/mixer/num_key_heads": changed_layer(
+        "linear", "mixer", num_key_heads=5
+    ),
+    "/architecture/layer_kinds/one/mixer": layer_of(mixer=None, mlp=None),
+    "/architecture/layer_kinds/one/mlp": layer_of(
+        mixer=MAMBA2_LAYER["mixer"], mlp=None, parallel=True
+    ),
 }
 
 
