@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import product
 from typing import Any
 
 from advisor.core.errors import FieldError, InvalidInput, between
@@ -59,17 +59,17 @@ def enumerate_layouts(request: PlanRequest) -> tuple[list[Layout], list[Rejectio
 
     InvalidInput when the request spans more than MAX_LAYOUTS.
     """
-    every = (
-        Layout(device, split) for device in request.hardware for split in _splits(request, device)
-    )
-    asked = list(islice(every, MAX_LAYOUTS + 1))
-    if len(asked) > MAX_LAYOUTS:
+    count = sum(1 for device in request.hardware for _ in _splits(request, device))
+    if count > MAX_LAYOUTS:
         raise InvalidInput(
             FieldError(
                 "/limits", "The request spans too many layouts.",
-                allowed=between(1, MAX_LAYOUTS),
+                given=count, allowed=between(1, MAX_LAYOUTS),
             )
         )  # fmt: skip
+    asked = [
+        Layout(device, split) for device in request.hardware for split in _splits(request, device)
+    ]
     valid: list[Layout] = []
     rejected: list[Rejection] = []
     for layout in asked:

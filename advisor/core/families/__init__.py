@@ -6,12 +6,13 @@ against its published parameter count.
 
 from __future__ import annotations
 
-from advisor.core.families import dense, experts, hybrid, latent
+from advisor.core.families import classic, dense, experts, hybrid, latent
 from advisor.core.families.register import FAMILIES, base_architecture, unread_shaping_keys
 
 __all__ = [
     "FAMILIES",
     "base_architecture",
+    "classic",
     "dense",
     "experts",
     "hybrid",

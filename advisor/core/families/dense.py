@@ -7,7 +7,6 @@ from advisor.core.config_reader import ConfigReader
 from advisor.core.families.parts import dense, grouped_query, patterned, stacked, uniform, windowed
 from advisor.core.families.register import family
 from advisor.core.mixers import GroupedQueryAttention
-from advisor.core.mlps import DenseMlp
 
 
 @family("llama")
@@ -18,7 +17,7 @@ def llama(config: ConfigReader) -> tuple[Layer, ...]:
     return uniform(config, attention, dense(config, bias=config.flag("mlp_bias")))
 
 
-@family("mistral", "mistral3", "ministral")
+@family("mistral", "mistral3", "ministral", "ministral3")
 def mistral(config: ConfigReader) -> tuple[Layer, ...]:
     """Mistral: as Llama, with a sliding window in its first release."""
     return stacked(windowed(config, grouped_query(config)), dense(config))
@@ -75,37 +74,111 @@ def phi3(config: ConfigReader) -> tuple[Layer, ...]:
     return stacked(windowed(config, grouped_query(config)), dense(config))
 
 
-@family("opt", tied=True, biased_norms=True, position_offset=2)
-def opt(config: ConfigReader) -> tuple[Layer, ...]:
-    """OPT: learned positions, LayerNorm, biases everywhere, a plain MLP."""
-    width = config.size("ffn_dim", "ffn_embed_dim", "intermediate_size")
-    attention = grouped_query(config, qkv_bias=True, output_bias=True)
-    return uniform(config, attention, DenseMlp(width, gated=False, bias=True), norms=4)
+@family("granite")
+def granite(config: ConfigReader) -> tuple[Layer, ...]:
+    """Granite 3: as Llama, with multipliers that take no memory."""
+    return llama(config)
 
 
-@family("gpt_neox", biased_norms=True)
-def gpt_neox(config: ConfigReader) -> tuple[Layer, ...]:
-    """GPT-NeoX and Pythia: attention and MLP side by side unless told otherwise."""
-    bias = config.flag("attention_bias", True)
+@family("smollm3", tied=True)
+def smollm3(config: ConfigReader) -> tuple[Layer, ...]:
+    """SmolLM3: as Llama, some layers without rotary positions."""
+    if config.flag("use_sliding_window") and config.get("layer_types") is None:
+        raise config.refuse("layer_types", "Sliding layers of this family are named one by one.")
+    bias = config.flag("attention_bias")
     attention = grouped_query(config, qkv_bias=bias, output_bias=bias)
-    parallel = config.flag("use_parallel_residual", True)
-    return uniform(
-        config, attention, dense(config, gated=False, bias=True), norms=4, parallel=parallel
-    )
+    mlp = dense(config, bias=config.flag("mlp_bias"))
+    return stacked(windowed(config, attention, on_by_default=False), mlp)
 
 
-@family("falcon", biased_norms=True)
-def falcon(config: ConfigReader) -> tuple[Layer, ...]:
-    """Falcon: multi-query in the 7B, grouped with two input norms in the larger ones, parallel."""
-    heads, hidden = config.size("num_attention_heads"), config.size("hidden_size")
-    grouped = config.flag("new_decoder_architecture")
-    default = 1 if config.flag("multi_query", True) and not grouped else heads
-    kv_heads = config.size_or("num_kv_heads", config.size_or("num_key_value_heads", default))
-    bias, parallel = config.flag("bias"), config.flag("parallel_attn", True)
-    attention = GroupedQueryAttention(
-        heads, kv_heads, hidden // heads, qkv_bias=bias, output_bias=bias
+@family("ernie4_5", tied=True)
+def ernie4_5(config: ConfigReader) -> tuple[Layer, ...]:
+    """ERNIE 4.5 dense: one switch for all biases."""
+    bias = config.flag("use_bias")
+    attention = grouped_query(config, qkv_bias=bias, output_bias=bias)
+    return uniform(config, attention, dense(config, bias=bias))
+
+
+@family("exaone4")
+def exaone4(config: ConfigReader) -> tuple[Layer, ...]:
+    """EXAONE 4: three sliding layers to a full one in the larger, norms on queries and keys."""
+    attention = grouped_query(config, qk_norm="head")
+    if config.get("sliding_window") is None and config.get("layer_types") is None:
+        return uniform(config, attention, dense(config))
+    return stacked(patterned(config, attention, "sliding_window_pattern", 4), dense(config))
+
+
+@family("arcee")
+def arcee(config: ConfigReader) -> tuple[Layer, ...]:
+    """AFM: as Llama, with a plain MLP of squared ReLU."""
+    bias = config.flag("attention_bias")
+    attention = grouped_query(config, qkv_bias=bias, output_bias=bias)
+    return uniform(config, attention, dense(config, gated=False, bias=config.flag("mlp_bias")))
+
+
+@family("seed_oss")
+def seed_oss(config: ConfigReader) -> tuple[Layer, ...]:
+    """Seed-OSS: biases on queries, keys and values, a switch of its own for the output's."""
+    attention = grouped_query(
+        config,
+        qkv_bias=config.flag("attention_bias", True),
+        output_bias=config.flag("attention_out_bias"),
     )
-    width = config.size_or("ffn_hidden_size", config.size_or("intermediate_size", 4 * hidden))
-    norms = 4 if grouped or not parallel else 2
-    mlp = DenseMlp(width, gated=False, bias=bias)
-    return uniform(config, attention, mlp, norms=norms, parallel=parallel)
+    return uniform(config, attention, dense(config, bias=config.flag("mlp_bias")))
+
+
+@family("hunyuan_v1_dense")
+def hunyuan(config: ConfigReader) -> tuple[Layer, ...]:
+    """Hunyuan dense: norms of head size on queries and keys."""
+    config.get("use_qk_norm")
+    bias = config.flag("attention_bias")
+    attention = grouped_query(config, qkv_bias=bias, output_bias=bias, qk_norm="head")
+    return uniform(config, attention, dense(config))
+
+
+@family("glm")
+def glm(config: ConfigReader) -> tuple[Layer, ...]:
+    """GLM-4 of 2024: biases on queries, keys and values."""
+    attention = grouped_query(config, qkv_bias=config.flag("attention_bias"))
+    return uniform(config, attention, dense(config))
+
+
+@family("glm4")
+def glm4(config: ConfigReader) -> tuple[Layer, ...]:
+    """GLM-4-0414: norms before and after each block."""
+    attention = grouped_query(config, qkv_bias=config.flag("attention_bias"))
+    return uniform(config, attention, dense(config), norms=4)
+
+
+@family("olmo2")
+def olmo2(config: ConfigReader) -> tuple[Layer, ...]:
+    """OLMo 2: norms after the blocks, and over all query and key heads."""
+    bias = config.flag("attention_bias")
+    attention = grouped_query(config, qkv_bias=bias, output_bias=bias, qk_norm="full")
+    return uniform(config, attention, dense(config))
+
+
+@family("olmo3")
+def olmo3(config: ConfigReader) -> tuple[Layer, ...]:
+    """OLMo 3: as OLMo 2, with three sliding layers to a full one."""
+    bias = config.flag("attention_bias")
+    attention = grouped_query(config, qkv_bias=bias, output_bias=bias, qk_norm="full")
+    return stacked(patterned(config, attention, "sliding_window_pattern", 4), dense(config))
+
+
+@family("cohere", tied=True)
+def cohere(config: ConfigReader) -> tuple[Layer, ...]:
+    """Command R: attention and MLP side by side behind one norm."""
+    bias = config.flag("attention_bias")
+    norm = "full" if config.flag("use_qk_norm") else "none"
+    attention = grouped_query(config, qkv_bias=bias, output_bias=bias, qk_norm=norm)
+    return uniform(config, attention, dense(config), norms=1, parallel=True)
+
+
+@family("cohere2", tied=True)
+def cohere2(config: ConfigReader) -> tuple[Layer, ...]:
+    """Command R7B and Command A: as Command R, with three sliding layers to a full one."""
+    bias = config.flag("attention_bias")
+    attention = grouped_query(config, qkv_bias=bias, output_bias=bias)
+    layers = patterned(config, attention, "sliding_window_pattern", 4)
+    return stacked(layers, dense(config), norms=1, parallel=True)

@@ -11,12 +11,14 @@ from advisor.core.families.parts import (
     dense,
     experts,
     grouped_query,
+    patterned,
     stacked,
+    uniform,
     windowed,
 )
 from advisor.core.families.register import family
 from advisor.core.mixers import GroupedQueryAttention
-from advisor.core.mlps import Mlp
+from advisor.core.mlps import DenseMlp, Mlp
 
 
 def qwen_mlps(config: ConfigReader, **details: object) -> list[Mlp]:
@@ -60,7 +62,7 @@ def gpt_oss(config: ConfigReader) -> tuple[Layer, ...]:
     routed = experts(
         config, "num_local_experts", config.size("intermediate_size"), bias=True, router_bias=True
     )
-    return stacked(windowed(config, attention), routed)
+    return stacked(patterned(config, attention, "sliding_window_pattern", 2), routed)
 
 
 @family("llama4_text")
@@ -105,14 +107,18 @@ def glm4_moe(config: ConfigReader) -> tuple[Layer, ...]:
     config.get("num_nextn_predict_layers")
     norm = "head" if config.flag("use_qk_norm") else "none"
     attention = grouped_query(config, qkv_bias=config.flag("attention_bias"), qk_norm=norm)
+    return tuple(Layer(attention, mlp) for mlp in shared_mlps(config))
+
+
+def shared_mlps(config: ConfigReader) -> list[Mlp]:
+    """The MLP of each layer: first ones dense, then experts with shared ones beside them."""
     width = config.size("moe_intermediate_size")
     shared = config.size_or("n_shared_experts", 0) * width
     routed = experts(
         config, "n_routed_experts", width, shared_intermediate_size=shared, router_bias=True
     )
     first = config.size_or("first_k_dense_replace", 0)
-    count = config.size("num_hidden_layers")
-    return tuple(Layer(attention, dense(config) if i < first else routed) for i in range(count))
+    return [dense(config) if i < first else routed for i in range(config.size("num_hidden_layers"))]
 
 
 @family("minimax_m2")
@@ -125,3 +131,58 @@ def minimax_m2(config: ConfigReader) -> tuple[Layer, ...]:
         config, "num_local_experts", config.size("intermediate_size"), router_bias=bias
     )
     return stacked([attention] * config.size("num_hidden_layers"), routed)
+
+
+@family("olmoe")
+def olmoe(config: ConfigReader) -> tuple[Layer, ...]:
+    """OLMoE: norms over all query and key heads, experts in every layer."""
+    bias = config.flag("attention_bias")
+    attention = grouped_query(config, qkv_bias=bias, output_bias=bias, qk_norm="full")
+    return uniform(
+        config, attention, experts(config, "num_experts", config.size("intermediate_size"))
+    )
+
+
+@family("granitemoe")
+def granitemoe(config: ConfigReader) -> tuple[Layer, ...]:
+    """Granite 3 mixtures: routed experts alone."""
+    bias = config.flag("attention_bias")
+    attention = grouped_query(config, qkv_bias=bias, output_bias=bias)
+    return uniform(config, attention, granite_mlp(config))
+
+
+def granite_mlp(config: ConfigReader) -> Mlp:
+    """Routed experts of Granite with a shared one beside them, or that one alone."""
+    shared = config.size_or("shared_intermediate_size", 0)
+    config.get("num_experts_per_tok")
+    if shared and not config.get("num_local_experts"):
+        return DenseMlp(shared)
+    width = config.size("intermediate_size")
+    return experts(config, "num_local_experts", width, shared_intermediate_size=shared)
+
+
+@family("dots1")
+def dots1(config: ConfigReader) -> tuple[Layer, ...]:
+    """dots.llm1: Qwen3's attention before DeepSeek's experts."""
+    bias = config.flag("attention_bias")
+    attention = grouped_query(config, qkv_bias=bias, output_bias=bias, qk_norm="head")
+    return tuple(map(Layer, windowed(config, attention, on_by_default=False), shared_mlps(config)))
+
+
+@family("ernie4_5_moe", tied=True)
+def ernie4_5_moe(config: ConfigReader) -> tuple[Layer, ...]:
+    """ERNIE 4.5 mixtures: first layers dense, a correction per expert."""
+    if config.flag("use_bias"):
+        raise config.refuse("use_bias", "Experts of this family have no biases.", given=True)
+    attention = grouped_query(config)
+    width = config.size("moe_intermediate_size")
+    shared = config.size_or("moe_num_shared_experts", 0) * width
+    routed = experts(
+        config, "moe_num_experts", width, shared_intermediate_size=shared, router_bias=True
+    )
+    plain = dense(config)
+    count = config.size("num_hidden_layers")
+    first = config.size_or("moe_layer_start_index", 1)
+    every = config.size_or("moe_layer_interval", 1, minimum=1)
+    sparse = [i >= first and (i + 1) % every == 0 for i in range(count)]
+    return tuple(Layer(attention, routed if each else plain) for each in sparse)

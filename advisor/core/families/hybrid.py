@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from advisor.core.architecture import Layer
 from advisor.core.config_reader import ConfigReader
-from advisor.core.families.experts import qwen_mlps
+from advisor.core.families.experts import granite_mlp, qwen_mlps
 from advisor.core.families.parts import dense, experts, grouped_query
 from advisor.core.families.register import family
 from advisor.core.mixers import GatedDeltaNet, GroupedQueryAttention, Mamba1, Mamba2, Mixer
-from advisor.core.mlps import DenseMlp, Mlp
+from advisor.core.mlps import Mlp
 
 
 def _qwen_mixers(config: ConfigReader) -> list[GroupedQueryAttention | GatedDeltaNet]:
@@ -52,24 +52,21 @@ def nemotron_h(config: ConfigReader) -> tuple[Layer, ...]:
     `-` MLP, `E` experts."""
     config.get("num_nextn_predict_layers")
     config.get("sliding_window")
-    bias = config.flag("attention_bias")
     head_dim = config.size("head_dim", "attention_head_dim")
     attention = GroupedQueryAttention(
-        config.size("num_attention_heads"), config.size("num_key_value_heads"), head_dim,
-        qkv_bias=bias, output_bias=bias,
-    )  # fmt: skip
+        config.size("num_attention_heads"), config.size("num_key_value_heads"), head_dim
+    )
     mamba = Mamba2(
         num_heads=config.size("mamba_num_heads"),
         head_dim=config.size("mamba_head_dim"),
         state_size=config.size("ssm_state_size"),
         num_groups=config.size("n_groups"),
         conv_kernel=config.size("conv_kernel"),
-        projection_bias=config.flag("mamba_proj_bias"),
+        projection_bias=config.flag("use_bias"),
         conv_bias=config.flag("use_conv_bias", True),
     )
-    mlp: dict[str, Mlp] = {
-        "-": DenseMlp(config.size("intermediate_size"), gated=False, bias=config.flag("mlp_bias"))
-    }
+    bias = config.flag("mlp_bias")
+    mlp: dict[str, Mlp] = {"-": dense(config, gated=False, bias=bias)}
     pattern = config.get("hybrid_override_pattern")
     count = config.size("num_hidden_layers")
     if not isinstance(pattern, str) or len(pattern) != count or set(pattern) - set("M*-E"):
@@ -77,6 +74,8 @@ def nemotron_h(config: ConfigReader) -> tuple[Layer, ...]:
             "hybrid_override_pattern", f"It has one of M, *, - and E for each of {count} layers."
         )
     if "E" in pattern:
+        if bias:
+            raise config.refuse("mlp_bias", "Experts of this family have no biases.", given=bias)
         mlp["E"] = experts(
             config, "n_routed_experts", config.size("moe_intermediate_size"),
             shared_intermediate_size=config.size_or("n_shared_experts", 0)
@@ -113,6 +112,47 @@ def jamba(config: ConfigReader) -> tuple[Layer, ...]:
         Layer(attention if on("attn", i) else mamba, routed if on("expert", i) else plain)
         for i in range(config.size("num_hidden_layers"))
     )
+
+
+@family("granitemoehybrid")
+def granitemoehybrid(config: ConfigReader) -> tuple[Layer, ...]:
+    """Granite 4: Mamba-2 with some attention between, each before experts or one MLP."""
+    config.get("mamba_expand")
+    bias = config.flag("attention_bias")
+    mixers: dict[str, Mixer] = {
+        "attention": grouped_query(config, qkv_bias=bias, output_bias=bias),
+        "mamba": Mamba2(
+            num_heads=config.size("mamba_n_heads"),
+            head_dim=config.size("mamba_d_head"),
+            state_size=config.size("mamba_d_state"),
+            num_groups=config.size("mamba_n_groups"),
+            conv_kernel=config.size("mamba_d_conv"),
+            projection_bias=config.flag("mamba_proj_bias"),
+            conv_bias=config.flag("mamba_conv_bias", True),
+        ),
+    }
+    count = config.size("num_hidden_layers")
+    key = "layer_types" if config.get("layer_types") is not None else "layers_block_type"
+    types = config.names(key, mixers, count) or ["mamba"] * count
+    return tuple(Layer(mixers[kind], granite_mlp(config)) for kind in types)
+
+
+@family("mamba", "falcon_mamba", unlimited=True)
+def mamba(config: ConfigReader) -> tuple[Layer, ...]:
+    """Mamba alone, and Falcon Mamba, whose inner norms have no weights."""
+    hidden = config.size("hidden_size")
+    rank = config.get("time_step_rank")
+    mixer = Mamba1(
+        inner_size=config.size_or("intermediate_size", config.size_or("expand", 2) * hidden),
+        state_size=config.size("state_size"),
+        conv_kernel=config.size("conv_kernel"),
+        time_step_rank=-(-hidden // 16)
+        if rank in (None, "auto")
+        else config.size("time_step_rank"),
+        projection_bias=config.flag("use_bias"),
+        conv_bias=config.flag("use_conv_bias", True),
+    )
+    return (Layer(mixer, None, norms=1),) * config.size("num_hidden_layers")
 
 
 @family("mamba2", unlimited=True)

@@ -28,9 +28,9 @@ def _layers(config: ConfigReader, attention: LatentAttention) -> tuple[Layer, ..
     )
 
 
-@family("deepseek_v2", "deepseek_v3", "kimi_k2")
+@family("deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite")
 def deepseek(config: ConfigReader) -> tuple[Layer, ...]:
-    """DeepSeek V2, V3, R1 and Kimi K2."""
+    """DeepSeek V2, V3, R1, Kimi K2 and GLM-4.7-Flash."""
     return _layers(config, latent(config))
 
 

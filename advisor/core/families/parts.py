@@ -78,7 +78,7 @@ def latent(config: ConfigReader, **indexer: int | None) -> LatentAttention:
 def experts(config: ConfigReader, count_key: str, width: int, **details: Any) -> MoeMlp:
     """A mixture of experts of `width`; how many a token uses is under the usual keys."""
     count = config.size(count_key)
-    chosen = config.size("num_experts_per_tok", "experts_per_token")
+    chosen = config.size("num_experts_per_tok", "experts_per_token", "moe_k")
     if chosen > count:
         raise config.refuse(
             "num_experts_per_tok", f"A token cannot use {chosen} of {count} experts.",

@@ -17,14 +17,15 @@ MAX_LAYERS = 2000
 class Family:
     """How one `model_type` is read.
 
-    `read` gives its layers. `tied` is the default of `tie_word_embeddings`; `biased_norms` says
-    that norms have a bias; `position_offset` is given where positions are learned: how many vectors
-    more than the context there are; `unlimited` models have no longest context.
+    `read` gives its layers. `tied` is the default of `tie_word_embeddings`; `end_norms` counts the
+    vectors of the norms outside the layers (two where the last norm has a bias); `position_offset`
+    is given where positions are learned: how many vectors more than the context there are;
+    `unlimited` models have no longest context.
     """
 
     read: Callable[[ConfigReader], tuple[Layer, ...]]
     tied: bool = False
-    biased_norms: bool = False
+    end_norms: int = 1
     position_offset: int | None = None
     unlimited: bool = False
 
@@ -70,6 +71,12 @@ SHAPING_KEYS = frozenset(
         "moe_latent_size",
         "linear_conv_kernel_dim",
         "shared_intermediate_size",
+        "moe_num_experts",
+        "moe_num_shared_experts",
+        "mamba_n_heads",
+        "mamba_d_state",
+        "use_qk_norm",
+        "qk_layernorm",
     ]
 )
 """Keys that change a model's shape: one that a family does not read means it is not that family."""
@@ -115,5 +122,5 @@ def base_architecture(config: ConfigReader, model_type: str) -> Architecture:
         tied_embeddings=config.flag("tie_word_embeddings", chosen.tied),
         layers=chosen.read(config),
         positions=0 if learned is None or context is None else context + learned,
-        final_norms=2 if chosen.biased_norms else 1,
+        final_norms=chosen.end_norms,
     )
