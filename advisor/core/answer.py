@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from advisor.core.decision import Verdicts
 from advisor.core.evaluation import Candidates, Evaluator, hourly_cost
 from advisor.core.layouts import Layout
 from advisor.core.precision import compute_arithmetic
 from advisor.core.units import GIB, MS_PER_S
 from advisor.core.workload import STATISTICS, Length, PlanRequest
-
-if TYPE_CHECKING:
-    from advisor.core.plans import Verdicts
 
 _COST_DIGITS = Context(prec=6, rounding=ROUND_HALF_EVEN)
 """Costs per token come from predicted rates: six digits, rounded once."""

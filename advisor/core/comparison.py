@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from advisor.core.decision import Decision
 from advisor.core.evaluation import Candidates
 from advisor.core.units import MS_PER_S
 
-if TYPE_CHECKING:
-    from advisor.core.plans import Plan
 
-
-def same_accelerators(plan: Plan, subject: int) -> list[dict[str, Any]]:
+def same_accelerators(plan: Decision, subject: int) -> list[dict[str, Any]]:
     """Every way to spend the accelerators of one candidate on its hardware, in its formats.
 
     Each at this load and at saturation, from the most replicas to the widest tensor parallelism.
@@ -39,7 +37,7 @@ def _formats(split: Any) -> tuple[str, str]:
     return split.weights, split.kv_cache
 
 
-def _entry(plan: Plan, spent: Candidates, i: int) -> dict[str, Any]:
+def _entry(plan: Decision, spent: Candidates, i: int) -> dict[str, Any]:
     split = plan.evaluator.layouts[spent.layout[i]].split
     served = spent.served
     tokens = plan.request.workload.output_tokens.mean

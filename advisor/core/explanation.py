@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from advisor.core.coefficients import table
+from advisor.core.decision import Decision
 from advisor.core.evaluation import hourly_cost
 from advisor.core.hardware import HardwareProfile
 from advisor.core.units import MS_PER_S
-
-if TYPE_CHECKING:
-    from advisor.core.plans import Plan
 
 BOUND_NAMES = {
     "compute": "compute-bound",
@@ -30,7 +26,7 @@ _OBJECTIVES = {
 }
 
 
-def explain(plan: Plan) -> list[str]:
+def explain(plan: Decision) -> list[str]:
     """Sentences on the choice, for a person to read; every figure is in the answer too."""
     subject = plan.recommended
     if subject is None:
@@ -45,7 +41,7 @@ def explain(plan: Plan) -> list[str]:
     ]
 
 
-def describe(plan: Plan, row: int) -> str:
+def describe(plan: Decision, row: int) -> str:
     """One candidate in words."""
     layout = plan.evaluator.layouts[plan.candidates.layout[row]]
     split, replicas = layout.split, int(plan.candidates.replicas[row])
@@ -63,7 +59,7 @@ def describe(plan: Plan, row: int) -> str:
     )
 
 
-def refusal(plan: Plan) -> str | None:
+def refusal(plan: Decision) -> str | None:
     """Why nothing is recommended, and by how much the nearest plan misses; None when one is."""
     if plan.recommended is not None:
         return None
@@ -74,7 +70,7 @@ def refusal(plan: Plan) -> str | None:
     return f"No plan meets every limit. Nearest: {nearest}; {misses}."
 
 
-def _misses(plan: Plan, row: int) -> str:
+def _misses(plan: Decision, row: int) -> str:
     served, limits = plan.candidates.served, plan.request.limits
     utilization = float(served.utilization[row])
     if plan.request.workload.mode == "open" and utilization > limits.max_utilization:
@@ -98,11 +94,11 @@ def _misses(plan: Plan, row: int) -> str:
     return "it costs more than max_cost_per_hour, or has no price to hold against it"
 
 
-def _serving(plan: Plan, row: int) -> int:
+def _serving(plan: Decision, row: int) -> int:
     return int(plan.candidates.replicas[row]) - plan.request.limits.spare_replicas
 
 
-def _latencies(plan: Plan, row: int) -> list[str]:
+def _latencies(plan: Decision, row: int) -> list[str]:
     latency = plan.candidates.served.latency
     parts = []
     for metric in ("ttft", "tpot", "itl", "e2e"):
@@ -112,7 +108,7 @@ def _latencies(plan: Plan, row: int) -> list[str]:
     return [f"At p95: {', '.join(parts)}."] if parts else []
 
 
-def _bottleneck(plan: Plan, row: int) -> str:
+def _bottleneck(plan: Decision, row: int) -> str:
     one = plan.candidates.take(np.array([row]))
     decode, prefill = plan.evaluator.operating_point(one)
     words = []
@@ -123,7 +119,7 @@ def _bottleneck(plan: Plan, row: int) -> str:
     return f"{' and '.join(words)}."
 
 
-def _slots(plan: Plan, row: int) -> list[str]:
+def _slots(plan: Decision, row: int) -> list[str]:
     index = int(plan.candidates.layout[row])
     settings, memory = plan.evaluator.settings[index], plan.evaluator.memory
     groups = plan.evaluator.layouts[index].split.attention_data_parallel
@@ -136,7 +132,7 @@ def _slots(plan: Plan, row: int) -> list[str]:
     return [f"Concurrency is limited by max_num_seqs: {slots} a replica."]
 
 
-def _binding(plan: Plan, row: int) -> list[str]:
+def _binding(plan: Decision, row: int) -> list[str]:
     ratios = {key: float(ratio[row]) for key, ratio in plan.verdicts.ratios.items()}
     if not ratios:
         return ["No SLO was given."]
@@ -144,7 +140,7 @@ def _binding(plan: Plan, row: int) -> list[str]:
     return [f"The tightest SLO is {key}, at {ratios[key]:.0%} of its {plan.request.slo[key]:g} ms."]
 
 
-def assumptions(plan: Plan) -> list[dict[str, str]]:
+def assumptions(plan: Decision) -> list[dict[str, str]]:
     """What the figures rest on."""
     request, engine = plan.request, plan.request.serving.engine
     workload = request.workload
@@ -173,7 +169,7 @@ def assumptions(plan: Plan) -> list[dict[str, str]]:
     return [_message(code, detail) for code, detail in stated.items()]
 
 
-def warnings(plan: Plan) -> list[dict[str, str]]:
+def warnings(plan: Decision) -> list[dict[str, str]]:
     """What should make a reader careful."""
     found = []
     for device in _devices(plan):
@@ -202,7 +198,7 @@ def warnings(plan: Plan) -> list[dict[str, str]]:
     return found
 
 
-def _devices(plan: Plan) -> list[HardwareProfile]:
+def _devices(plan: Decision) -> list[HardwareProfile]:
     return list({device.name: device for device in plan.request.hardware}.values())
 
 

@@ -13,9 +13,14 @@ from advisor.core.mlps import DenseMlp
 @family("opt", tied=True, end_norms=2, position_offset=2)
 def opt(config: ConfigReader) -> tuple[Layer, ...]:
     """OPT: learned positions, LayerNorm, biases everywhere, a plain MLP."""
+    hidden = config.size("hidden_size")
+    if config.size_or("word_embed_proj_dim", hidden) != hidden:
+        detail = "Embeddings of another width than the model's are not known."
+        raise config.refuse("word_embed_proj_dim", detail, allowed=hidden)
     width = config.size("ffn_dim", "ffn_embed_dim", "intermediate_size")
-    attention = grouped_query(config, qkv_bias=True, output_bias=True)
-    return uniform(config, attention, DenseMlp(width, gated=False, bias=True), norms=4)
+    bias = config.flag("enable_bias", True)
+    attention = grouped_query(config, qkv_bias=bias, output_bias=bias)
+    return uniform(config, attention, DenseMlp(width, gated=False, bias=bias), norms=4)
 
 
 @family("gpt_neox", end_norms=2)
@@ -29,7 +34,7 @@ def gpt_neox(config: ConfigReader) -> tuple[Layer, ...]:
     )
 
 
-@family("falcon", end_norms=2)
+@family("falcon", tied=True, end_norms=2)
 def falcon(config: ConfigReader) -> tuple[Layer, ...]:
     """Falcon: multi-query in the 7B, grouped with two input norms in the larger ones, parallel."""
     heads, hidden = config.size("num_attention_heads"), config.size("hidden_size")

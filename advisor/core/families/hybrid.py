@@ -137,7 +137,7 @@ def granitemoehybrid(config: ConfigReader) -> tuple[Layer, ...]:
     return tuple(Layer(mixers[kind], granite_mlp(config)) for kind in types)
 
 
-@family("mamba", "falcon_mamba", unlimited=True)
+@family("mamba", "falcon_mamba", tied=True, unlimited=True)
 def mamba(config: ConfigReader) -> tuple[Layer, ...]:
     """Mamba alone, and Falcon Mamba, whose inner norms have no weights."""
     hidden = config.size("hidden_size")
