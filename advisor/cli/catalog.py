@@ -93,6 +93,6 @@ def _model_row(document: Mapping[str, Any]) -> list[str]:
         shape.weights_precision,
         f"{shape.total_parameters / 1e9:.1f}",
         f"{shape.active_parameters / 1e9:.1f}",
-        f"{shape.context_length:,}",
+        "no limit" if shape.context_length is None else f"{shape.context_length:,}",
         f"{model.kv_bytes_per_token(shape.kv_cache_precision):,.0f}",
     ]

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from advisor.core.decision import Verdicts
+from advisor.core.enumeration import kv_precisions, weight_precisions
 from advisor.core.evaluation import Candidates, Evaluator, hourly_cost
 from advisor.core.layouts import Layout
 from advisor.core.precision import compute_arithmetic
@@ -200,7 +201,10 @@ def inputs(request: PlanRequest) -> dict[str, Any]:
         },
         "slo": dict(request.slo),
         "objective": request.objective,
-        "precision": {"weights": list(request.weights), "kv_cache": list(request.kv_cache)},
+        "precision": {
+            "weights": list(weight_precisions(request)),
+            "kv_cache": list(kv_precisions(request)),
+        },
         "limits": {
             "max_accelerators": limits.max_accelerators,
             "max_cost_per_hour": None if cost_limit is None else money(cost_limit),
