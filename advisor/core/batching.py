@@ -21,6 +21,7 @@ Index = NDArray[np.int64]
 _DENSE_COLUMNS = 32
 _GEOMETRIC_COLUMNS = 64
 _ELASTICITY_STEP = 4
+_PLATEAU = 1e-9
 
 
 @dataclass(frozen=True)
@@ -169,10 +170,11 @@ def _self_limited(curves: ServiceCurves, gaps: float, starved: NDArray[np.bool_]
     """
     rate = curves.grid / curves.curves.service
     column = np.arange(rate.shape[1])
-    best = np.where(starved, np.maximum.accumulate(rate, axis=1), rate)
-    most = np.maximum.accumulate(
-        np.where(rate >= np.maximum.accumulate(rate, axis=1), column, 0), axis=1
-    )
+    running = np.maximum.accumulate(rate, axis=1)
+    best = np.where(starved, running, rate)
+    before = np.concatenate([np.zeros((len(rate), 1)), running[:, :-1]], axis=1)
+    gains = rate > before * (1 + _PLATEAU)  # on a plateau the first n is kept, not a rounding error
+    most = np.maximum.accumulate(np.where(gains, column, 0), axis=1)
     at = np.where(starved, most, column)
 
     def kept(curve: Array) -> Array:

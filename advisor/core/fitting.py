@@ -9,7 +9,7 @@ import numpy as np
 
 from advisor.core.coefficients import EngineSettings, engine_settings
 from advisor.core.enumeration import Rejection, default_tensor_parallel, weight_precisions
-from advisor.core.evaluation import Evaluator
+from advisor.core.evaluation import Evaluator, hourly_cost
 from advisor.core.hardware import HardwareProfile
 from advisor.core.layouts import Layout, Split
 from advisor.core.memory import MemoryFit, memory_fit
@@ -80,21 +80,29 @@ def overloaded(request: PlanRequest, evaluator: Evaluator) -> list[Rejection]:
     low, high = evaluator.smallest_counts(), evaluator.largest_counts()
     spare = request.limits.spare_replicas
     for i in np.flatnonzero(low > high):
-        layout = evaluator.layouts[i]
-        replicas = int(low[i]) + spare
+        layout, replicas = evaluator.layouts[i], int(low[i]) + spare
         needed = replicas * layout.split.accelerators
-        saturation = evaluator.saturation[i]
+        if needed <= request.limits.max_accelerators:
+            rejected.append(_too_dear(request, layout, needed))
+            continue
         detail = (
-            f"A replica saturates at {saturation:.3g} requests/s, so this load takes {replicas} "
-            f"replicas ({needed} accelerators); the limits leave {max(int(high[i]) + spare, 0)}."
+            f"A replica saturates at {evaluator.saturation[i]:.3g} requests/s, so this load takes "
+            f"{replicas} replicas ({needed} accelerators); max_accelerators leaves "
+            f"{request.limits.max_accelerators // layout.split.accelerators}."
         )
-        rejected.append(
-            Rejection(
-                layout.hardware.name, layout.split, "overloaded", detail,
-                f"Allow {needed} accelerators and their cost, or lower the load.",
-            )
-        )  # fmt: skip
+        remedy = f"Allow {needed} accelerators and their cost, or lower the load."
+        rejected.append(Rejection(layout.hardware.name, layout.split, "overloaded", detail, remedy))
     return rejected
+
+
+def _too_dear(request: PlanRequest, layout: Layout, needed: int) -> Rejection:
+    limit, cost = request.limits.max_cost_per_hour, hourly_cost(layout, needed)
+    detail = (
+        f"The fewest accelerators that carry this load, {needed}, cost {cost} an hour; "
+        f"{limit} is the limit."
+    )
+    remedy = f"Raise max_cost_per_hour to {cost}."
+    return Rejection(layout.hardware.name, layout.split, "over_max_cost", detail, remedy)
 
 
 def _only_spares(request: PlanRequest, evaluator: Evaluator) -> list[Rejection]:

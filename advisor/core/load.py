@@ -429,7 +429,8 @@ def _tpot(picked: _Picked, states: _States, workload: Workload) -> Latency:
         rows = len(states.found)
         return Latency(np.full(rows, np.nan), np.full((rows, len(LEVELS)), np.nan))
     mean = states.mean(picked.tpot)
-    of_state = states.quantiles(picked.tpot) - mean[:, None]
+    rising = np.maximum.accumulate(picked.tpot, axis=1)
+    of_state = states.quantiles(rising) - mean[:, None]
     share = np.clip(states.mean(picked.mixed_share), 0.0, 1.0)
     longer = np.maximum(states.mean(picked.mixed_step - picked.decode_step), 0.0)
     of_prompts = (np.sqrt(share * (1 - share) / gaps) * longer)[:, None] * _Z
@@ -446,7 +447,7 @@ def _itl(picked: _Picked, states: _States, tpot: Latency) -> Latency:
         in_mixed = np.where(mixed > 0, (LEVELS - (1 - mixed)) / mixed, 0.0)
     plain = states.quantiles(picked.decode_step, np.clip(in_plain, 0, 1))
     longer = states.quantiles(picked.mixed_step, np.clip(in_mixed, 0, 1))
-    quantiles = np.where(1 - mixed < LEVELS, np.maximum(longer, plain), plain)
+    quantiles = np.where(1 - mixed < LEVELS, longer, plain)
     quantiles = np.where(np.isnan(tpot.mean)[:, None], np.nan, quantiles)
     return Latency(tpot.mean, np.maximum.accumulate(quantiles, axis=1))
 

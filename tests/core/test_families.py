@@ -167,6 +167,20 @@ def test_a_state_space_model_has_no_longest_context():
     assert shape.context_length is None
 
 
+def test_what_the_published_gemma_3_leaves_out_is_taken_from_its_config_class():
+    """The text_config of google/gemma-3-4b-it, and 3.88e9 of the report's table 1."""
+    text = {
+        "model_type": "gemma3_text",
+        "hidden_size": 2560,
+        "intermediate_size": 10240,
+        "num_hidden_layers": 34,
+        "sliding_window": 1024,
+    }
+    shape = read_hf_config({"model_type": "gemma3", "text_config": text})
+    assert shape.total_parameters / 1e9 == pytest.approx(3.88, rel=0.002)
+    assert shape.context_length == 131072
+
+
 @pytest.mark.parametrize(
     ("model_type", "change"),
     [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from advisor.core.coefficients import coefficient
 from advisor.core.steps import StepModel
 from advisor.core.workload import Length
-from tests.core.profiles import layout, model, planned, workload
+from tests.core.profiles import IDEAL, device, layout, model, planned, workload
 from tests.core.strategies import FIXED_COSTS, examples, lengths, served_layouts, spread, workloads
 
 ROOMY = {"max_num_seqs": 256}
@@ -451,3 +451,28 @@ def test_bursts_fill_the_replica_more_than_steady_arrivals_do():
         for statistic in ("mean", "p95"):
             before, after = (milliseconds(p, metric, statistic)[0] for p in (steady, uneven))
             assert after > before
+
+
+def test_percentiles_rise_although_a_larger_batch_may_have_shorter_gaps():
+    """Few gaps, prompts in bursts: where prompts begin to share steps, the mean gap falls."""
+    ideal = replace(device("h100"), efficiency=IDEAL)
+    served = model("gpt-oss-120b"), layout(ideal, tensor_parallel=2, weights="mxfp4")
+    load = workload(50, 3, request_rate_per_s=30.0, arrival_cv=20.0)
+    plan = of_layout(served, load, (1, 2, 4), serving={})
+    for latency in plan.candidates.served.latency.values():
+        for row in latency.quantiles:
+            assert ordered(row)
+
+
+@pytest.mark.parametrize("factor", [3.0, 7.0, 100.0])
+def test_where_larger_batches_serve_no_more_the_gap_does_not_hang_on_rounding(factor):
+    """At its peak rate a machine serves as many a second in a large batch as in a small one."""
+    ideal = replace(device("h100"), efficiency=IDEAL)
+    load = workload(1, 5, saturate=True)
+    seconds = []
+    for speed in (1.0, factor):
+        served = model("llama-3.1-8b"), layout(faster(ideal, speed), weights="fp8")
+        evaluator = of_layout(served, load, serving={"max_num_seqs": 1024}).evaluator
+        table = evaluator.curves.table(int(evaluator.slots[0]))
+        seconds.append(table.tpot[0] * speed)
+    np.testing.assert_allclose(seconds[0], seconds[1], rtol=1e-6)
