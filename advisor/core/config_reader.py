@@ -12,7 +12,7 @@ MAX_SIZE = 10**9
 
 
 SPELLINGS: Mapping[str, tuple[str, ...]] = {
-    "hidden_size": ("n_embd", "d_model", "hidden_dim"),
+    "hidden_size": ("n_embd", "n_embed", "d_model", "hidden_dim"),
     "num_hidden_layers": ("n_layer", "n_layers", "num_layers"),
     "num_attention_heads": ("n_head", "n_heads"),
     "max_position_embeddings": ("n_positions", "max_seq_len", "max_sequence_length", "seq_length"),
@@ -23,6 +23,9 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
 class ConfigReader:
     """A `config.json`-shaped mapping that remembers which keys were read.
 
+    `defaults` hold what published configs of the family leave out because it is what the family's
+    config class has anyway.
+
     Every method raises InvalidInput naming the key (as a JSON pointer below `pointer`).
     """
 
@@ -30,6 +33,7 @@ class ConfigReader:
         self.config = config
         self.pointer = pointer
         self.read: set[str] = set()
+        self.defaults: Mapping[str, Any] = {}
 
     def get(self, key: str, default: Any = None) -> Any:
         """The raw value under the key or another spelling of it, or `default` if absent or null."""
@@ -37,7 +41,7 @@ class ConfigReader:
             self.read.add(name)
             if self.config.get(name) is not None:
                 return self.config[name]
-        return default
+        return self.defaults.get(key, default)
 
     def refuse(self, key: str, detail: str, **figures: Any) -> InvalidInput:
         """The error for a key of this config."""

@@ -19,6 +19,7 @@ WEIGHT_BYTES: Mapping[str, float] = {
     "int8": 1.0,
     "int4_awq": 4.25 / 8,  # groups of 128: scale and zero point add a quarter of a bit
     "int4_gptq": 4.25 / 8,
+    "int4_g32": 4.5 / 8,  # groups of 32: a 16-bit scale adds half a bit
     "mxfp4": 4.25 / 8,  # OCP MX: one 8-bit scale for each 32 values
     "nvfp4": 4.5 / 8,  # one fp8 scale for each 16 values
 }
@@ -36,6 +37,7 @@ _ARITHMETIC: Mapping[str, tuple[str, ...]] = {
     "int8": ("int8", *_PLAIN),
     "int4_awq": _PLAIN,
     "int4_gptq": _PLAIN,
+    "int4_g32": _PLAIN,
     "mxfp4": ("fp4", *_PLAIN),
     "nvfp4": ("fp4", *_PLAIN),
 }

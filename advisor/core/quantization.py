@@ -22,10 +22,20 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
 }
 """Two modules of each part, below `model.layers.N.`: a part is left out when both are."""
 
+_OTHER_NAMES = {
+    "language_model.": "",  # text parts of multimodal models
+    "backbone.": "model.",
+    ".feed_forward": ".mlp",
+    ".block_sparse_moe": ".mlp",
+    "shared_expert.": "shared_experts.",
+}
+"""What families call the modules of `_MODULES` otherwise."""
+
 QUANTIZABLE = tuple(_MODULES)
 """Parts that quantization covers unless a checkpoint leaves one out; embeddings, norms, router and
 LM head stay in 16 bits in every published recipe read."""
 
+_INT4 = ("int4_awq", "int4_gptq")
 _DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 _METHODS = ("fp8", "fbgemm_fp8", "mxfp4", "nvfp4", "awq", "gptq", "modelopt", "compressed-tensors")
 
@@ -72,6 +82,8 @@ def _storage(config: ConfigReader, described: Mapping[str, Any]) -> str:
     bits = str(described.get("bits") or described.get("w_bit"))
     by_bits = {("awq", "4"): "int4_awq", ("gptq", "4"): "int4_gptq", ("gptq", "8"): "int8"}
     found: str | None = by_bits.get((method, bits))
+    if found in _INT4 and described.get("group_size") == 32:
+        found = "int4_g32"
     if method == "mxfp4":
         found = "mxfp4"
     elif "NVFP4" in algorithm or method in ("nvfp4", "modelopt_fp4"):
@@ -98,6 +110,8 @@ def _compressed_tensors(described: Mapping[str, Any]) -> str | None:
     kinds = {f"{w.get('type')}{w.get('num_bits')}" for w in weights}
     known = {"float8": "fp8", "int8": "int8", "int4": "int4_gptq", "float4": "nvfp4"}
     found = known.get(kinds.pop()) if len(kinds) == 1 else None
+    if found in _INT4 and any(w.get("group_size") == 32 for w in weights):
+        return "int4_g32"
     blocked = any(w.get("strategy") == "block" for w in weights)
     return "fp8_block" if found == "fp8" and blocked else found
 
@@ -109,15 +123,23 @@ def _left_out(described: Mapping[str, Any], layers: int) -> Iterator[str]:
     for name in listed if isinstance(listed, list) else ():
         if not isinstance(name, str):
             continue
-        if name.startswith("re:"):
-            yield from _globs(name[3:])
-        elif "*" in name:
-            yield name
+        usual = _usual(name)
+        if usual.startswith("re:"):
+            yield from _globs(usual[3:])
+        elif "*" in usual:
+            yield usual
         else:
-            head, _, rest = name.partition(".layers.")
+            head, _, rest = usual.partition(".layers.")
             number, _, tail = rest.partition(".")
             single.setdefault(f"{head}.layers.*.{tail}", set()).add(number)
     yield from (pattern for pattern, seen in single.items() if len(seen) >= layers)
+
+
+def _usual(name: str) -> str:
+    """The module as `_MODULES` calls it."""
+    for other, usual in _OTHER_NAMES.items():
+        name = name.replace(other, usual)
+    return name
 
 
 def _globs(expression: str) -> list[str]:

@@ -20,7 +20,8 @@ STATISTICS = ("mean", "p50", "p95", "p99")
 SLO_KEYS = tuple(f"{metric}_{statistic}_ms" for metric in METRICS for statistic in STATISTICS)
 OBJECTIVES = ("latency", "cost", "throughput", "balanced")
 WEIGHT_PRECISIONS = (
-    "fp32", "bf16", "fp16", "fp8", "fp8_block", "int8", "int4_awq", "int4_gptq", "mxfp4", "nvfp4",
+    "fp32", "bf16", "fp16", "fp8", "fp8_block", "int8", "int4_awq", "int4_gptq", "int4_g32",
+    "mxfp4", "nvfp4",
 )  # fmt: skip
 KV_PRECISIONS = ("bf16", "fp16", "fp8", "int8")
 ENGINES = ("vllm", "sglang", "tensorrt_llm", "generic")

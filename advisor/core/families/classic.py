@@ -34,7 +34,7 @@ def gpt_neox(config: ConfigReader) -> tuple[Layer, ...]:
     )
 
 
-@family("falcon", tied=True, end_norms=2)
+@family("falcon", tied=True, end_norms=2, defaults={"max_position_embeddings": 2048})
 def falcon(config: ConfigReader) -> tuple[Layer, ...]:
     """Falcon: multi-query in the 7B, grouped with two input norms in the larger ones, parallel."""
     heads, hidden = config.size("num_attention_heads"), config.size("hidden_size")

@@ -23,9 +23,10 @@ def mistral(config: ConfigReader) -> tuple[Layer, ...]:
     return stacked(windowed(config, grouped_query(config)), dense(config))
 
 
-@family("qwen2", "qwen2_5_vl_text", "qwen2_vl_text")
+@family("qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text")
 def qwen2(config: ConfigReader) -> tuple[Layer, ...]:
-    """Qwen2 and Qwen2.5: biases on queries, keys and values, never on the output."""
+    """Qwen2 and Qwen2.5, also below a vision encoder: biases on queries, keys and values, never on
+    the output."""
     return stacked(
         windowed(config, grouped_query(config, qkv_bias=True), on_by_default=False), dense(config)
     )
@@ -59,7 +60,17 @@ def gemma2(config: ConfigReader) -> tuple[Layer, ...]:
     )
 
 
-@family("gemma3", "gemma3_text", tied=True)
+GEMMA_3_DEFAULTS = {
+    "vocab_size": 262208,
+    "max_position_embeddings": 131072,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 256,
+}
+"""Those of transformers' Gemma3TextConfig, which the published `text_config`s leave out."""
+
+
+@family("gemma3", "gemma3_text", tied=True, defaults=GEMMA_3_DEFAULTS)
 def gemma3(config: ConfigReader) -> tuple[Layer, ...]:
     """Gemma 3: five sliding layers to a full one, norms on queries and keys."""
     attention = grouped_query(config, qk_norm="head")
@@ -130,7 +141,6 @@ def seed_oss(config: ConfigReader) -> tuple[Layer, ...]:
 @family("hunyuan_v1_dense")
 def hunyuan(config: ConfigReader) -> tuple[Layer, ...]:
     """Hunyuan dense: norms of head size on queries and keys."""
-    config.get("use_qk_norm")
     bias = config.flag("attention_bias")
     attention = grouped_query(config, qkv_bias=bias, output_bias=bias, qk_norm="head")
     return uniform(config, attention, dense(config))

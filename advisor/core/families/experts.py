@@ -68,7 +68,7 @@ def gpt_oss(config: ConfigReader) -> tuple[Layer, ...]:
 @family("llama4_text")
 def llama4(config: ConfigReader) -> tuple[Layer, ...]:
     """Llama 4: attention in chunks but for every fourth layer, one routed and one shared expert,
-    dense layers between in Maverick."""
+    dense layers between in Maverick. Its norms on queries and keys have no weights."""
     count = config.size("num_hidden_layers")
     bias = config.flag("attention_bias")
     width = config.size("intermediate_size")

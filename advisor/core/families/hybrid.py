@@ -46,12 +46,24 @@ def qwen3_next(config: ConfigReader) -> tuple[Layer, ...]:
     return tuple(map(Layer, _qwen_mixers(config), mlps))
 
 
+UNUSED_IN_NEMOTRON = (
+    "num_nextn_predict_layers",
+    "sliding_window",
+    "n_routed_experts",
+    "n_shared_experts",
+    "num_experts_per_tok",
+    "moe_intermediate_size",
+    "moe_latent_size",
+)
+"""Keys that stand in configs whose pattern has no layer they would shape."""
+
+
 @family("nemotron_h")
 def nemotron_h(config: ConfigReader) -> tuple[Layer, ...]:
     """Nemotron-H and Nemotron 3: one block a layer, named by a letter: `M` Mamba-2, `*` attention,
     `-` MLP, `E` experts."""
-    config.get("num_nextn_predict_layers")
-    config.get("sliding_window")
+    for key in UNUSED_IN_NEMOTRON:
+        config.get(key)
     head_dim = config.size("head_dim", "attention_head_dim")
     attention = GroupedQueryAttention(
         config.size("num_attention_heads"), config.size("num_key_value_heads"), head_dim

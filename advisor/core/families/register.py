@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from advisor.core.architecture import Architecture, Layer
@@ -20,7 +20,8 @@ class Family:
     `read` gives its layers. `tied` is the default of `tie_word_embeddings`; `end_norms` counts the
     vectors of the norms outside the layers (two where the last norm has a bias); `position_offset`
     is given where positions are learned: how many vectors more than the context there are;
-    `unlimited` models have no longest context.
+    `unlimited` models have no longest context; `defaults` stand for keys that published configs
+    leave out.
     """
 
     read: Callable[[ConfigReader], tuple[Layer, ...]]
@@ -28,6 +29,7 @@ class Family:
     end_norms: int = 1
     position_offset: int | None = None
     unlimited: bool = False
+    defaults: Mapping[str, int] = field(default_factory=dict)
 
 
 FAMILIES: dict[str, Family] = {}
@@ -75,7 +77,6 @@ SHAPING_KEYS = frozenset(
         "moe_num_shared_experts",
         "mamba_n_heads",
         "mamba_d_state",
-        "use_qk_norm",
         "qk_layernorm",
     ]
 )
@@ -104,6 +105,7 @@ def unread_shaping_keys(config: ConfigReader) -> list[str]:
 def base_architecture(config: ConfigReader, model_type: str) -> Architecture:
     """Everything but precision: the common keys, and the family's layers."""
     chosen = FAMILIES[model_type]
+    config.defaults = chosen.defaults
     count = config.size("num_hidden_layers")
     if count > MAX_LAYERS:
         raise config.refuse(
