@@ -32,8 +32,8 @@ class ServiceTable:
     `decode_step` and `mixed_step` the two kinds of step; `tpot` the mean gap between tokens;
     `mixed_share` the share of gaps that are mixed steps; `prompt_time` the time between prompts
     while every step computes some (unless `own_prefill` has that wait already), `prompt_load` what
-    one prompt adds to steps, and no less than its share of a step's room for prompts. `rate` is
-    n / S(n) [requests/s].
+    one prompt adds to steps, and no less than its share of a step's room for prompts; `room` how
+    many prompts a step has room for [1]. `rate` is n / S(n) [requests/s].
     """
 
     service: Array
@@ -44,6 +44,7 @@ class ServiceTable:
     mixed_share: Array
     prompt_time: Array
     prompt_load: Array
+    room: Array
 
     @property
     def rate(self) -> Array:
@@ -157,6 +158,7 @@ def service_curves(
         mixed_share=share,
         prompt_time=alone / mix.packed * (1 - waited / np.maximum(mix.mixed_steps, 1e-12)),
         prompt_load=np.maximum(alone / mix.room, adds),
+        room=mix.room,
     )
     starved = mix.mixed_steps >= gaps
     return _self_limited(ServiceCurves(grid, curves, decode, mixed), gaps, starved)

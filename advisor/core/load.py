@@ -32,6 +32,9 @@ LEVELS = np.array([0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.99, 0.9
 LEVEL_OF = {"p50": 4, "p95": 7, "p99": 9}
 NEAR_SATURATION = 0.98
 
+_MOST_PROMPTS = 40
+"""Prompts in one step are counted up to this; a higher ITL level is the step with so many."""
+
 _Z = np.array([NormalDist().inv_cdf(level) for level in LEVELS])
 
 _MEMORY_OF_STATE = float(np.sqrt(2 * np.exp(-1.0)))
@@ -269,6 +272,7 @@ class _Picked:
         self.mixed_share = curves.mixed_share[layout]
         self.prompt_time = curves.prompt_time[layout]
         self.prompt_load = curves.prompt_load[layout]
+        self.room = curves.room[layout]
 
     @cached_property
     def decode_rest(self) -> Array:
@@ -440,16 +444,34 @@ def _tpot(picked: _Picked, states: _States, workload: Workload) -> Latency:
 
 
 def _itl(picked: _Picked, states: _States, tpot: Latency) -> Latency:
-    """Single gaps: mixed steps are the longest ones, so they are the gaps above their share."""
-    mixed = np.clip(states.mean(picked.mixed_share), 0.0, 1.0)[:, None]
+    """Single gaps: above the share of plain steps they are steps with prompts, a Poisson number.
+
+    If a share s of the steps has any, a = -ln(1 - s) come in one on average, and a step that has
+    some has a / s. The gap of a level grows with the prompts at that level, at most what fits.
+    """
+    mixed = np.clip(states.mean(picked.mixed_share), 0.0, 1.0 - 1e-9)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
-        in_plain = np.where(mixed < 1, LEVELS / (1 - mixed), 1.0)
         in_mixed = np.where(mixed > 0, (LEVELS - (1 - mixed)) / mixed, 0.0)
-    plain = states.quantiles(picked.decode_step, np.clip(in_plain, 0, 1))
+    plain = states.quantiles(picked.decode_step, np.clip(LEVELS / (1 - mixed), 0, 1))
     longer = states.quantiles(picked.mixed_step, np.clip(in_mixed, 0, 1))
+    arriving = -np.log1p(-mixed)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        average = np.where(mixed > 0, arriving / mixed, 1.0)
+    room = np.maximum(states.mean(picked.room)[:, None], average)
+    prompts = np.clip(_poisson_quantiles(arriving), 1.0, room)
+    base = states.mean(picked.decode_step)[:, None]
+    longer = longer + np.maximum(prompts / average - 1, 0.0) * np.maximum(longer - base, 0.0)
     quantiles = np.where(1 - mixed < LEVELS, longer, plain)
     quantiles = np.where(np.isnan(tpot.mean)[:, None], np.nan, quantiles)
     return Latency(tpot.mean, np.maximum.accumulate(quantiles, axis=1))
+
+
+def _poisson_quantiles(mean: Array) -> Array:
+    """Poisson quantiles at `LEVELS` for means of shape (rows, 1), none above `_MOST_PROMPTS`."""
+    count = np.arange(1, _MOST_PROMPTS + 1)
+    terms = np.cumsum(np.log(np.maximum(mean, 1e-300)) - np.log(count), axis=1)
+    reached = np.cumsum(np.exp(np.concatenate([0 * mean, terms], axis=1) - mean), axis=1)
+    return np.asarray((reached[:, :, None] < LEVELS).sum(axis=1), dtype=np.float64)
 
 
 def _e2e(ttft: Latency, tpot: Latency, workload: Workload) -> Latency:
