@@ -62,14 +62,13 @@ class ServiceCurves:
     decode: StepTimes
     mixed: StepTimes
 
-    def table(self, columns: int) -> ServiceTable:
-        """The functions at every n up to `columns`."""
+    def table(self, columns: int, layouts: Index | slice = slice(None)) -> ServiceTable:
+        """The functions at every n up to `columns`, of all layouts or of some."""
+        curves = [getattr(self.curves, field)[layouts] for field in _TABLE_FIELDS]
         if columns <= _DENSE_COLUMNS:
-            return ServiceTable(*(getattr(self.curves, f)[:, :columns] for f in _TABLE_FIELDS))
+            return ServiceTable(*(curve[:, :columns] for curve in curves))
         low, part = self._between(np.arange(1, columns + 1))
-        return ServiceTable(
-            *(_interpolated(getattr(self.curves, f), slice(None), low, part) for f in _TABLE_FIELDS)
-        )
+        return ServiceTable(*(_interpolated(curve, slice(None), low, part) for curve in curves))
 
     def rate_at(self, layout: Index, n: Index) -> Array:
         """Departures per second of each layout with its n in service, (rows,)."""

@@ -18,20 +18,19 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Link:
-    """The path of a collective: start-up latency [s], and bandwidth really reached and data-sheet
-    bandwidth of one rank [bytes/s, per direction]."""
+    """The path of a collective: start-up latency [s], and the bandwidth that one rank reaches
+    [bytes/s, per direction]."""
 
     latency: float
     bandwidth: float
-    data_sheet: float
 
 
-NO_LINK = Link(0.0, np.inf, np.inf)
+NO_LINK = Link(0.0, np.inf)
 
 
 def link_of(layout: Layout, ranks: int, engine: str) -> Link:
-    """The link that `ranks` ranks of a layout meet over; KeyError-free, as validity is checked
-    before: a layout that spans nodes has a network."""
+    """The link that `ranks` ranks of a layout meet over. The layout is a valid one: where it leaves
+    the fast link, its device has a network."""
     hardware = layout.hardware
     if ranks == 1:
         return NO_LINK
@@ -51,16 +50,15 @@ def link_of(layout: Layout, ranks: int, engine: str) -> Link:
     else:
         latency = coefficient("collective_latency_us", hardware, engine)
         efficiency = coefficient("link_efficiency", hardware, engine)
-    return Link(latency * 1e-6, data_sheet * efficiency, data_sheet)
+    return Link(latency * 1e-6, data_sheet * efficiency)
 
 
 def _network(hardware: HardwareProfile, engine: str) -> Link:
     assert hardware.network_gb_s_per_direction is not None
-    data_sheet = hardware.network_gb_s_per_direction * GB
+    efficiency = coefficient("network_efficiency", hardware, engine)
     return Link(
         coefficient("network_latency_us", hardware, engine) * 1e-6,
-        data_sheet * coefficient("network_efficiency", hardware, engine),
-        data_sheet,
+        hardware.network_gb_s_per_direction * GB * efficiency,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import numpy as np
@@ -94,8 +94,9 @@ class Evaluator:
         parts, order = [], []
         for block in _blocks(columns):
             width = int(columns[block].max(initial=1))
-            rows = self._rows(layout[block], serving[block]).within(width)
-            parts.append(serve(self.curves.table(width), rows, self.request.workload))
+            used, local = np.unique(layout[block], return_inverse=True)
+            rows = replace(self._rows(layout[block], serving[block]).within(width), layout=local)
+            parts.append(serve(self.curves.table(width, used), rows, self.request.workload))
             order.append(block)
         if len(parts) == 1:
             return parts[0].take(np.argsort(order[0]))
@@ -217,13 +218,13 @@ class Evaluator:
 
 
 def _blocks(columns: Index) -> list[Index]:
-    """Rows in blocks: those that need few columns, and the others by how many they need."""
+    """Rows in blocks: those that need few columns apart from the others, each of bounded size."""
     order = np.argsort(columns, kind="stable")
     few = int(np.searchsorted(columns[order], _FEW_COLUMNS, side="right"))
-    blocks = [order[:few]] if few else []
-    rest = order[few:]
-    size = max(1, _CHUNK_CELLS // int(columns.max(initial=1)))
-    blocks += [rest[i : i + size] for i in range(0, len(rest), size)]
+    blocks = []
+    for rows in (order[:few], order[few:]):
+        size = max(1, _CHUNK_CELLS // int(columns[rows].max(initial=1)))
+        blocks += [rows[i : i + size] for i in range(0, len(rows), size)]
     return blocks or [order]
 
 

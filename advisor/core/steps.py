@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,7 +181,7 @@ class StepModel:
             size = size + load["expert_bytes"] * moe.experts_per_token / self.expert_ranks
             work = work + load["experts_flop"] * decode
         size = size + 2 * load["state_bytes"] * decode / groups
-        for kv_bytes, decode_flop, _, read in self._cache_columns():
+        for kv_bytes, decode_flop, _, read in self._cache_columns:
             seen = np.minimum(context, read)
             size = size + kv_bytes * seen * decode / groups
             work = work + decode_flop * seen * decode / groups
@@ -200,6 +201,7 @@ class StepModel:
         compute = self.load[f"{group}_flop"] * tokens / flop_s
         return compute, self.load[f"{group}_bytes"] / bytes_s + 0 * compute
 
+    @cached_property
     def _cache_columns(self) -> list[tuple[Array, Array, Array, float]]:
         """Bytes, decode and prefill FLOP, and the window read, of each cache of the model."""
         kinds = zip(*(stage.caches for stage in self._loads), strict=True)
@@ -218,7 +220,7 @@ class StepModel:
     ) -> tuple[Array, Array]:
         flop_s, bytes_s = self.rate["attention"]
         compute = memory = np.zeros_like(decode)
-        for kv_bytes, decode_flop, prefill_flop, window in self._cache_columns():
+        for kv_bytes, decode_flop, prefill_flop, window in self._cache_columns:
             seen = np.minimum(context, window)
             pairs_seen = np.minimum(pairs, prefill * window)
             compute = compute + decode_flop * decode * seen + prefill_flop * pairs_seen

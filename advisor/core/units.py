@@ -11,5 +11,3 @@ GIB = 2.0**30
 GB = 1e9
 TERA = 1e12
 MS_PER_S = 1e3
-HOURS_PER_MONTH = 730
-"""Billing hours in a month: 8,760 / 12."""
