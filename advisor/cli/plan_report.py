@@ -126,7 +126,7 @@ def _split(plan: Mapping[str, Any]) -> str:
     """Replicas and the degrees within one; those of 1 left out, but for TP."""
     degrees = {
         "PP": plan["pipeline_parallel"], "EP": plan["expert_parallel"],
-        "DP": plan["attention_data_parallel"],
+        "DP": plan["attention_data_parallel"], "DCP": plan["decode_context_parallel"],
     }  # fmt: skip
     others = "".join(f" {name}{degree}" for name, degree in degrees.items() if degree > 1)
     return f"{plan['replicas']} x TP{plan['tensor_parallel']}{others}"

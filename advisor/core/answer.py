@@ -58,6 +58,7 @@ class CandidateWriter:
             "pipeline_parallel": split.pipeline_parallel,
             "expert_parallel": split.expert_parallel,
             "attention_data_parallel": split.attention_data_parallel,
+            "decode_context_parallel": split.decode_context_parallel,
             "accelerators": int(self.candidates.accelerators[row]),
             "precision": {
                 "weights": split.weights,
@@ -91,8 +92,17 @@ class CandidateWriter:
             "activation_gib": rounded(activation),
             "reserve_gib": rounded(total - weights - activation - kv_cache),
             "kv_cache_gib": rounded(kv_cache),
+            "kv_cache_gib_range": [
+                rounded(max(bound[index], 0.0) / GIB)
+                for bound in (memory.kv_cache_low, memory.kv_cache_high)
+            ],
             "kv_capacity_tokens": int(memory.capacity_tokens[index]),
             "max_concurrency": int(memory.max_concurrency[index]),
+            "reported_kv_tokens": (
+                None
+                if math.isnan(memory.reported_tokens[index])
+                else int(memory.reported_tokens[index])
+            ),
             "fit": "uncertain" if memory.uncertain[index] else "fits",
         }
 
@@ -139,6 +149,8 @@ class CandidateWriter:
         return {
             "engine": settings.engine,
             "engine_version": settings.version,
+            "sampler": settings.sampler,
+            "max_model_len": math.ceil(settings.max_model_len),
             "max_num_seqs": settings.max_num_seqs,
             "max_num_batched_tokens": settings.max_num_batched_tokens,
             "memory_utilization": rounded(settings.memory_utilization),
@@ -212,15 +224,20 @@ def inputs(request: PlanRequest) -> dict[str, Any]:
             "pipeline_parallel": _degrees(limits.pipeline_parallel),
             "expert_parallel": _degrees(limits.expert_parallel),
             "attention_data_parallel": _degrees(limits.attention_data_parallel),
+            "decode_context_parallel": _degrees(limits.decode_context_parallel),
             "replicas": _degrees(limits.replicas),
             "spare_replicas": limits.spare_replicas,
             "max_utilization": limits.max_utilization,
         },
         "serving": {
             "engine": serving.engine,
+            "engine_version": serving.engine_version,
+            "sampler": serving.sampler,
+            "max_model_len": serving.max_model_len,
             "memory_utilization": serving.memory_utilization,
             "max_num_seqs": serving.max_num_seqs,
             "max_num_batched_tokens": serving.max_num_batched_tokens,
+            "pipeline_layers": _degrees(serving.pipeline_layers),
             "router_efficiency": serving.router_efficiency,
         },
         "max_candidates": request.max_candidates,

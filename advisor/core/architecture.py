@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from advisor.core.mixers import MIXERS, Mixer
+from advisor.core.mixers import MIXERS, AttentionWithMamba, Mixer
 from advisor.core.mlps import MLPS, Mlp, MoeMlp
 from advisor.core.weights import Matrix, vectors
 
@@ -28,23 +28,42 @@ class Layer:
     hidden size (a LayerNorm with a bias counts as two).
 
     Where they run side by side on the same input (`parallel`), one all-reduce serves both.
+    `per_layer_input` is the width of the layer's own token embedding, which a gate lets into the
+    residual stream after the MLP (Gemma 3n and 4); every rank holds gate and projection. `streams`
+    is how many residual streams hyper-connections mix before and after each block (DeepSeek V4).
     """
 
     mixer: Mixer | None
     mlp: Mlp | None
     norms: int = 2
     parallel: bool = False
+    per_layer_input: int = 0
+    streams: int = 1
 
     def matrices(self, hidden: int) -> tuple[Matrix, ...]:
         """Every weight of the layer."""
         parts = [part.matrices(hidden) for part in (self.mixer, self.mlp) if part is not None]
-        return (*(m for part in parts for m in part), vectors("norms", self.norms * hidden))
+        own = self.per_layer_input
+        return (
+            *(m for part in parts for m in part),
+            vectors("norms", self.norms * hidden),
+            *([Matrix("mlp", hidden, own, "none"), Matrix("mlp", own, hidden, "none")] * bool(own)),
+            *self._hyper_connections(hidden),
+        )
+
+    def _hyper_connections(self, hidden: int) -> tuple[Matrix, ...]:
+        """For each block, what mixes the streams: n weights in, n out and n x n across."""
+        if self.streams == 1:
+            return ()
+        mixed = self.streams * (2 + self.streams)
+        part = "hyper_connections"
+        return (Matrix(part, self.streams * hidden, mixed, "none", vector=mixed + 3),) * 2
 
     @property
     def all_reduces(self) -> int:
         """Sums over tensor-parallel ranks that the layer needs."""
-        blocks = (self.mixer is not None) + (self.mlp is not None)
-        return 1 if self.parallel else blocks
+        mixers = 2 if isinstance(self.mixer, AttentionWithMamba) else self.mixer is not None
+        return 1 if self.parallel else mixers + (self.mlp is not None)
 
 
 @dataclass(frozen=True)
@@ -53,7 +72,8 @@ class Architecture:
     `weights_precision`, the rest stands in `plain_precision`.
 
     `context_length` is None where nothing limits it (pure state-space models). `positions` are
-    learned position vectors, `final_norms` the vectors of the last norm.
+    learned position vectors, `final_norms` the vectors of the last norm. `head_bias` is a bias on
+    the LM head; `per_layer_vocab` counts the tokens in the table of per-layer inputs.
     """
 
     family: str
@@ -64,6 +84,8 @@ class Architecture:
     layers: tuple[Layer, ...]
     positions: int = 0
     final_norms: int = 1
+    head_bias: bool = False
+    per_layer_vocab: int = 0
     plain_precision: str = "bf16"
     weights_precision: str = "bf16"
     quantized_parts: tuple[str, ...] = ()
@@ -77,15 +99,31 @@ class Architecture:
     @property
     def lm_head(self) -> Matrix:
         """The output projection (stored once with the embedding where they are tied)."""
-        return Matrix("lm_head", self.hidden_size, self.vocab_size)
+        return Matrix(
+            "lm_head", self.hidden_size, self.vocab_size, vector=self.vocab_size * self.head_bias
+        )
 
     @property
-    def ends(self) -> tuple[Matrix, ...]:
-        """Learned positions before the layers and the norm after them, on every rank."""
+    def entrance(self) -> tuple[Matrix, ...]:
+        """What stands before the layers besides the embedding: learned positions, and the table,
+        projection and norm of per-layer inputs."""
+        widths = [layer.per_layer_input for layer in self.layers]
         return (
             vectors("positions", self.positions * self.hidden_size),
-            vectors("norms", self.final_norms * self.hidden_size),
+            vectors("embedding", self.per_layer_vocab * sum(widths), "columns"),
+            Matrix("mlp", self.hidden_size, sum(widths)),
+            vectors("norms", max(widths, default=0)),
         )
+
+    @property
+    def exit(self) -> tuple[Matrix, ...]:
+        """The norm after the last layer, on every rank, and what makes one stream of several."""
+        norm = vectors("norms", self.final_norms * self.hidden_size)
+        streams = self.layers[-1].streams
+        if streams == 1:
+            return (norm,)
+        part, width = "hyper_connections", streams * self.hidden_size
+        return norm, Matrix(part, width, streams, "none", vector=streams + 1)
 
     @cached_property
     def layer_counts(self) -> dict[Layer, int]:
@@ -98,9 +136,9 @@ class Architecture:
         for layer, count in self.layer_counts.items():
             for matrix in layer.matrices(self.hidden_size):
                 yield matrix, count
-        yield from ((matrix, 1) for matrix in self.ends)
-        if not self.tied_embeddings:
-            yield self.lm_head, 1
+        yield from ((matrix, 1) for matrix in (*self.entrance, *self.exit))
+        head = self.lm_head
+        yield (vectors("lm_head", head.vector, "columns") if self.tied_embeddings else head), 1
 
     @cached_property
     def parameters_by_part(self) -> dict[str, int]:
@@ -120,7 +158,7 @@ class Architecture:
         """Parameters one decoded token uses: the LM head in, the lookup tables out."""
         tables = ("embedding", "positions")
         layers = sum(c * m.active_parameters for m, c in self.matrices() if m.part not in tables)
-        return layers + (self.lm_head.parameters if self.tied_embeddings else 0)
+        return layers + (self.lm_head.matmul_parameters if self.tied_embeddings else 0)
 
     @cached_property
     def matmul_parameters(self) -> int:
@@ -186,25 +224,26 @@ def _period(names: list[str]) -> int:
 
 
 def _layer_mapping(layer: Layer) -> dict[str, Any]:
-    return {
-        "mixer": layer.mixer and {"kind": layer.mixer.kind} | vars(layer.mixer),
-        "mlp": layer.mlp and {"kind": layer.mlp.kind} | vars(layer.mlp),
-        "norms": layer.norms,
-        "parallel": layer.parallel,
-    }
+    parts = {"mixer": _part_mapping(layer.mixer), "mlp": _part_mapping(layer.mlp)}
+    return parts | {key: value for key, value in vars(layer).items() if key not in parts}
+
+
+def _part_mapping(part: Any) -> Any:
+    """A mixer or MLP with its kind, and with those it is made of; other values as they are."""
+    kind = getattr(part, "kind", None)
+    if kind is None:
+        return part
+    return {"kind": kind} | {key: _part_mapping(value) for key, value in vars(part).items()}
 
 
 def _layer(document: Mapping[str, Any]) -> Layer:
-    return Layer(
-        mixer=_read(MIXERS, document.get("mixer")),
-        mlp=_read(MLPS, document.get("mlp")),
-        norms=document.get("norms", 2),
-        parallel=document.get("parallel", False),
-    )
+    return Layer(**{key: _read(value) for key, value in document.items()})
 
 
-def _read(kinds: Mapping[str, type], document: Mapping[str, Any] | None) -> Any:
-    if document is None:
-        return None
-    values = dict(document)
-    return kinds[values.pop("kind")](**values)
+def _read(document: Any) -> Any:
+    """The mixer or MLP that a mapping describes; other values as they are."""
+    if not isinstance(document, Mapping):
+        return document
+    values = {key: _read(value) for key, value in document.items() if key != "kind"}
+    kinds: Mapping[str, type] = {**MIXERS, **MLPS}
+    return kinds[document["kind"]](**values)

@@ -49,6 +49,7 @@ def _entry(plan: Decision, spent: Candidates, i: int) -> dict[str, Any]:
         "pipeline_parallel": split.pipeline_parallel,
         "expert_parallel": split.expert_parallel,
         "attention_data_parallel": split.attention_data_parallel,
+        "decode_context_parallel": split.decode_context_parallel,
         "verdict": str(served.verdict[i]),
         "utilization": _number(served.utilization[i]),
         "ttft_p95_ms": _milliseconds(served.latency["ttft"].at("p95")[i]),

@@ -15,9 +15,17 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "hidden_size": ("n_embd", "n_embed", "d_model", "hidden_dim"),
     "num_hidden_layers": ("n_layer", "n_layers", "num_layers"),
     "num_attention_heads": ("n_head", "n_heads"),
-    "max_position_embeddings": ("n_positions", "max_seq_len", "max_sequence_length", "seq_length"),
-}
-"""Other names that older configs use for the common keys."""
+    "max_position_embeddings": (
+        "n_positions", "max_seq_len", "max_sequence_length", "seq_length", "model_max_length",
+    ),
+    "num_experts_per_tok": (
+        "num_experts_per_token", "experts_per_token", "moe_k", "moe_topk", "moe_top_k",
+        "top_k_experts",
+    ),
+    "n_shared_experts": ("num_shared_experts", "num_shared_expert", "moe_num_shared_experts"),
+    "tie_word_embeddings": ("tie_embedding",),
+}  # fmt: skip
+"""Other names that configs use for the common keys."""
 
 
 class ConfigReader:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
+from math import lcm
 from typing import Any
 
+from advisor.core.engines import refuses_marlin_tiles
 from advisor.core.errors import FieldError, InvalidInput, between
 from advisor.core.hardware import HardwareProfile
-from advisor.core.layouts import Layout, Split
-from advisor.core.model import ModelProfile
-from advisor.core.parallelism import tensor_parallel_faults
+from advisor.core.layouts import Layout, Split, quantized_parts
+from advisor.core.mixers import UNBOUNDED, Cache
+from advisor.core.model import MAX_TENSOR_PARALLEL, ModelProfile
+from advisor.core.parallelism import Fault, context_parallel_faults, tensor_parallel_faults
 from advisor.core.precision import compute_arithmetic, preferred_arithmetic
 from advisor.core.workload import PlanRequest
 
@@ -37,6 +41,7 @@ class Rejection:
             "pipeline_parallel": self.split.pipeline_parallel,
             "expert_parallel": self.split.expert_parallel,
             "attention_data_parallel": self.split.attention_data_parallel,
+            "decode_context_parallel": self.split.decode_context_parallel,
             "precision": {"weights": self.split.weights, "kv_cache": self.split.kv_cache},
             "code": self.code,
             "detail": self.detail,
@@ -92,14 +97,22 @@ def _splits(request: PlanRequest, device: HardwareProfile) -> Iterator[Split]:
     formats = product(weight_precisions(request), kv_precisions(request))
     for (weights, kv_cache), tp, pp in product(formats, degrees, limits.pipeline_parallel):
         experts = limits.expert_parallel or ((1, tp) if moe else (1,))
-        for ep, dp in product(dict.fromkeys(experts), limits.attention_data_parallel):
-            yield Split(tp, pp, ep, dp, weights, kv_cache)
+        for ep, dp, dcp in product(
+            dict.fromkeys(experts),
+            limits.attention_data_parallel,
+            limits.decode_context_parallel,
+        ):
+            layers = request.serving.pipeline_layers if pp > 1 else None
+            yield Split(tp, pp, ep, dp, dcp, layers or (), weights, kv_cache)
 
 
 def _rejection(request: PlanRequest, layout: Layout) -> Rejection | None:
     device, split, model = layout.hardware, layout.split, request.model
     found = (
-        _arithmetic(layout) or _degrees(model, layout) or _shapes(model, layout) or _links(layout)
+        _arithmetic(layout)
+        or _degrees(model, layout)
+        or _shapes(model, layout, refuses_marlin_tiles(request.serving))
+        or _links(layout)
     )
     if found:
         return Rejection(device.name, split, *found)
@@ -131,8 +144,8 @@ def _arithmetic(layout: Layout) -> Reason | None:
 
 
 def _degrees(model: ModelProfile, layout: Layout) -> Reason | None:
-    split, moe = layout.split, model.architecture.moe
-    tp = split.tensor_parallel
+    split, shape = layout.split, model.architecture
+    tp, context = split.tensor_parallel, split.decode_context_parallel
     for name, degree in (
         ("expert_parallel", split.expert_parallel),
         ("attention_data_parallel", split.attention_data_parallel),
@@ -140,47 +153,100 @@ def _degrees(model: ModelProfile, layout: Layout) -> Reason | None:
         if tp % degree:
             detail = f"{name} {degree} does not divide tensor_parallel {tp}."
             return f"{name}_not_divisible", detail, f"Choose a divisor of {tp}."
-    if split.expert_parallel > 1 and moe is None:
+    if split.attention_ranks % context:
+        ranks = split.attention_ranks
+        detail = (
+            f"decode_context_parallel {context} does not divide the {ranks} ranks of attention."
+        )
+        return "decode_context_parallel_not_divisible", detail, f"Choose a divisor of {ranks}."
+    if context > 1 and not _caches(model):
+        detail = f"{model.name} has no attention, so no context to share out."
+        return "no_attention", detail, "Use decode_context_parallel 1."
+    if context > 1 and any(cache.kept < UNBOUNDED for cache in _caches(model)):
+        detail = f"{model.name} has sliding windows, whose context cannot be shared out."
+        return "context_in_windows", detail, "Use decode_context_parallel 1."
+    if split.expert_parallel > 1 and shape.moe is None:
         return "no_experts", f"{model.name} has no experts to spread.", "Use expert_parallel 1."
-    layers = len(model.architecture.layers)
+    layers = len(shape.layers)
     if split.pipeline_parallel > layers:
         detail = f"{layers} layers cannot fill {split.pipeline_parallel} pipeline stages."
         return "pipeline_too_deep", detail, f"Use at most {layers} stages."
+    stages = len(split.pipeline_layers)
+    if stages and stages != split.pipeline_parallel:
+        detail = f"pipeline_layers names {stages} stages, not {split.pipeline_parallel}."
+        return "pipeline_layers_of_other_stages", detail, f"Use pipeline_parallel {stages}."
     return None
 
 
-def _shapes(model: ModelProfile, layout: Layout) -> Reason | None:
-    split = layout.split
-    plain = split.expert_parallel == split.attention_data_parallel == 1
-    if plain and split.tensor_parallel in model.valid_tensor_parallel:
-        return None
-    faults = _faults(model, split.tensor_parallel, split)
+def divides(request: PlanRequest, split: Split) -> bool:
+    """Whether the model can be split so by the engine asked for."""
+    tiles = refuses_marlin_tiles(request.serving)
+    return not _faults(request.model, _ranks_alone(split), tiles)
+
+
+def _caches(model: ModelProfile) -> list[Cache]:
+    mixers = {layer.mixer for layer in model.architecture.layer_counts} - {None}
+    return [cache for mixer in mixers if mixer for cache in mixer.caches(1)]
+
+
+def _shapes(model: ModelProfile, layout: Layout, tiles: bool) -> Reason | None:
+    split = _ranks_alone(layout.split)
+    faults = _faults(model, split, tiles)
     if not faults:
         return None
-    what, size, degree = faults[0]
-    detail = f"{what} {size} does not divide over {degree} ranks."
-    return f"{what}_not_divisible", detail, _nearest_degree(model, split)
+    remedy = _nearest_degree(model, split, tiles)
+    if faults[0].part.startswith("experts"):
+        remedy += _spread_experts(model, split, tiles)
+    return faults[0].code, faults[0].detail, remedy
 
 
-def _faults(model: ModelProfile, tp: int, split: Split) -> list[tuple[str, int, int]]:
-    groups = split.attention_data_parallel
-    return tensor_parallel_faults(model.architecture, tp, split.expert_parallel, tp // groups)
+def _ranks_alone(split: Split) -> Split:
+    """The split without what divides no matrix, so that equal ones are checked once."""
+    return replace(split, pipeline_parallel=1, pipeline_layers=(), kv_cache="bf16")
 
 
-def _nearest_degree(model: ModelProfile, split: Split) -> str:
-    step = max(split.expert_parallel, split.attention_data_parallel)
-    works = [
-        n for n in range(step, 129, step)
-        if n % split.expert_parallel == 0
-        and n % split.attention_data_parallel == 0
-        and not _faults(model, n, split)
-    ]  # fmt: skip
+@lru_cache(maxsize=16_384)
+def _faults(model: ModelProfile, split: Split, tiles: bool) -> tuple[Fault, ...]:
+    shape, ranks = model.architecture, split.attention_ranks
+    parts = quantized_parts(shape, split.weights)
+    return (
+        *tensor_parallel_faults(
+            shape, split.tensor_parallel, split.expert_parallel, ranks, split.weights, parts, tiles
+        ),
+        *context_parallel_faults(shape, ranks, split.decode_context_parallel),
+    )
+
+
+def _nearest_degree(model: ModelProfile, split: Split, tiles: bool) -> str:
+    works = _working_degrees(model, replace(split, tensor_parallel=1), tiles)
     if not works:
-        return "No tensor_parallel up to 128 divides with these other degrees."
+        most = MAX_TENSOR_PARALLEL
+        return f"No tensor_parallel up to {most} divides with these other degrees."
     asked = split.tensor_parallel
     nearest = min(works, key=lambda n: (abs(n - asked), n))
     listed = ", ".join(map(str, works))
     return f"tensor_parallel {nearest} is the nearest that divides (possible: {listed})."
+
+
+@lru_cache(maxsize=1024)
+def _working_degrees(model: ModelProfile, others: Split, tiles: bool) -> tuple[int, ...]:
+    """Every tensor_parallel that divides with the other degrees of a split."""
+    groups, context = others.attention_data_parallel, others.decode_context_parallel
+    step = lcm(others.expert_parallel, groups * context)
+    degrees = range(step, MAX_TENSOR_PARALLEL + 1, step)
+    return tuple(
+        n for n in degrees if not _faults(model, replace(others, tensor_parallel=n), tiles)
+    )
+
+
+def _spread_experts(model: ModelProfile, split: Split, tiles: bool) -> str:
+    """What would do besides, where it is the width of an expert that does not divide."""
+    asked, tp = split.expert_parallel, split.tensor_parallel
+    wider = (n for n in range(asked + 1, tp + 1) if tp % n == 0)
+    works = next(
+        (n for n in wider if not _faults(model, replace(split, expert_parallel=n), tiles)), None
+    )
+    return f" At tensor_parallel {tp}, expert_parallel {works} divides." if works else ""
 
 
 def _links(layout: Layout) -> Reason | None:

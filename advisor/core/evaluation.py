@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.batching import ServiceCurves, service_curves
-from advisor.core.coefficients import EngineSettings, coefficient
+from advisor.core.coefficients import coefficient
+from advisor.core.engines import EngineSettings
 from advisor.core.layouts import Layout
 from advisor.core.load import Replicas, Served, serve, split_cv2
 from advisor.core.memory import MemoryFit

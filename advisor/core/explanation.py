@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from advisor.core.coefficients import table
 from advisor.core.decision import Decision
+from advisor.core.engines import default_version
 from advisor.core.evaluation import hourly_cost
 from advisor.core.hardware import HardwareProfile
 from advisor.core.units import MS_PER_S
@@ -48,6 +48,8 @@ def describe(plan: Decision, row: int) -> str:
     accelerators = int(plan.candidates.accelerators[row])
     stages = f" x PP{split.pipeline_parallel}" if split.pipeline_parallel > 1 else ""
     experts = f", EP{split.expert_parallel}" if split.expert_parallel > 1 else ""
+    context = split.decode_context_parallel
+    experts += f", DCP{context}" if context > 1 else ""
     cost = hourly_cost(layout, accelerators)
     offer = layout.hardware.price
     price = f"{cost:f} {offer.currency}/h" if cost is not None and offer else "no price known"
@@ -142,14 +144,19 @@ def _binding(plan: Decision, row: int) -> list[str]:
 
 def assumptions(plan: Decision) -> list[dict[str, str]]:
     """What the figures rest on."""
-    request, engine = plan.request, plan.request.serving.engine
+    request, serving = plan.request, plan.request.serving
     workload = request.workload
-    version = table("engines.toml")[engine]["version"]
+    version = serving.engine_version or default_version(serving.engine)
     stated = {
-        "engine": f"{engine} {version}: continuous batching with chunked prefill.",
+        "engine": f"{serving.engine} {version}: continuous batching with chunked prefill.",
         "step_times": "Step times are a roofline with efficiencies fitted on public benchmarks, by "
         "engine, arithmetic and accelerator generation; no benchmark of this plan was used.",
     }
+    if serving.max_model_len is None:
+        stated["longest_request"] = (
+            f"The engine admits requests of up to {workload.longest:g} tokens, the longest planned "
+            "for: start it with that max_model_len."
+        )
     if workload.mode == "open":
         stated["routing"] = (
             "Requests go to replicas at random; percentiles assume independent arrivals."
@@ -182,7 +189,8 @@ def warnings(plan: Decision) -> list[dict[str, str]]:
         found.append(
             _message(
                 "uncertain_fit",
-                "The plan fits by less than the error of the memory estimate (10 %).",
+                "The plan fits by less than the error of the memory estimate "
+                "(kv_cache_gib_range): start the engine once before buying.",
             )
         )
     if plan.request.workload.mode == "saturated":

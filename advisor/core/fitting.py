@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
-from advisor.core.coefficients import EngineSettings, engine_settings
-from advisor.core.enumeration import Rejection, default_tensor_parallel, weight_precisions
+from advisor.core.engines import EngineSettings, engine_settings
+from advisor.core.enumeration import (
+    Rejection,
+    default_tensor_parallel,
+    divides,
+    weight_precisions,
+)
 from advisor.core.evaluation import Evaluator, hourly_cost
 from advisor.core.hardware import HardwareProfile
-from advisor.core.layouts import Layout, Split
-from advisor.core.memory import MemoryFit, memory_fit
+from advisor.core.layouts import Layout, Split, stage_loads
+from advisor.core.memory import MemoryFit, longest_request, memory_fit
 from advisor.core.precision import WEIGHT_BYTES, compute_arithmetic
 from advisor.core.units import GIB
 from advisor.core.workload import PlanRequest
@@ -31,21 +37,40 @@ def evaluator(request: PlanRequest, layouts: Sequence[Layout]) -> tuple[Evaluato
     Under `objective: cost` and `balanced`, hardware without a price is rejected too.
     """
     settings = [_settings(request, layout) for layout in layouts]
-    fit = memory_fit(request.model, layouts, settings, request.workload)
+    fit = _fit(request, layouts, settings)
     kept: list[int] = []
     rejected: list[Rejection] = []
     proposals: dict[HardwareProfile, str] = {}
     for i, layout in enumerate(layouts):
-        if not fit.fits[i]:
+        if _expands_latents(request, layout, settings[i]):
+            rejected.append(_expanded(layout, settings[i]))
+        elif not fit.fits[i]:
             proposal = proposals.get(layout.hardware) or what_fits(request, layout.hardware)
             proposals[layout.hardware] = proposal
-            rejected.append(_unfit(layout, fit, i, proposal))
+            rejected.append(_unfit(request, layout, settings[i], fit, i, proposal))
+        elif fit.state_blocks[i] < settings[i].max_num_seqs:
+            rejected.append(_few_state_blocks(layout, settings[i], int(fit.state_blocks[i])))
         elif request.objective in _PRICED and layout.hardware.price is None:
             rejected.append(_unpriced(layout, request.objective))
         else:
             kept.append(i)
     chosen = [layouts[i] for i in kept]
     return Evaluator(request, chosen, [settings[i] for i in kept], fit.take(kept)), rejected
+
+
+def _fit(
+    request: PlanRequest, layouts: Sequence[Layout], settings: list[EngineSettings]
+) -> MemoryFit:
+    """The fit of each layout. Where recurrent state leaves room for fewer sequences than the
+    engine's default, the default is lowered in `settings`: with it the engine would not start."""
+    fit = memory_fit(request.model, layouts, settings, request.workload)
+    lowered = False
+    for i, each in enumerate(settings):
+        blocks = fit.state_blocks[i]
+        if 1 <= blocks < each.max_num_seqs and not each.max_num_seqs_asked:
+            settings[i] = replace(each, max_num_seqs=int(blocks))
+            lowered = True
+    return memory_fit(request.model, layouts, settings, request.workload) if lowered else fit
 
 
 def what_fits(request: PlanRequest, device: HardwareProfile) -> str:
@@ -119,15 +144,7 @@ def _only_spares(request: PlanRequest, evaluator: Evaluator) -> list[Rejection]:
 
 
 def _settings(request: PlanRequest, layout: Layout) -> EngineSettings:
-    serving = request.serving
-    return engine_settings(
-        serving.engine,
-        layout.hardware,
-        layout.split.accelerators,
-        serving.memory_utilization,
-        serving.max_num_seqs,
-        serving.max_num_batched_tokens,
-    )
+    return engine_settings(request.serving, layout.hardware, layout.split, request.workload.longest)
 
 
 def _unpriced(layout: Layout, objective: str) -> Rejection:
@@ -137,20 +154,49 @@ def _unpriced(layout: Layout, objective: str) -> Rejection:
     return Rejection(device, layout.split, "no_price", detail, remedy)
 
 
-def _unfit(layout: Layout, fit: MemoryFit, i: int, proposal: str) -> Rejection:
+def _unfit(
+    request: PlanRequest, layout: Layout, settings: EngineSettings, fit: MemoryFit, i: int,
+    proposal: str,
+) -> Rejection:  # fmt: skip
     weights, left = fit.weights[i] / GIB, fit.kv_cache[i] / GIB
+    low, high = fit.kv_cache_low[i] / GIB, fit.kv_cache_high[i] / GIB
     need, total = fit.need[i] / GIB, layout.hardware.memory_gib
     if left < 0:
         detail = (
             f"Capacity-bound: weights take {weights:.1f} GiB of {total:.1f} GiB on each "
-            f"accelerator, {-left:.1f} GiB more than the engine's budget leaves."
+            f"accelerator, {-left:.1f} GiB more than the engine's budget leaves"
         )
     else:
         detail = (
-            f"Capacity-bound: {left:.2f} GiB are left for the KV cache, one request of the longest "
-            f"length needs {need:.2f} GiB."
+            f"Capacity-bound: {left:.2f} GiB ({max(low, 0):.2f} to {high:.2f}) are left for the KV "
+            f"cache, one request of {settings.max_model_len:g} tokens needs {need:.2f} GiB"
         )
-    return Rejection(layout.hardware.name, layout.split, "does_not_fit", detail, proposal)
+        longest = longest_request(request.model, layout, settings)
+        if longest:
+            proposal = f"{proposal} Here a request of up to {longest} tokens fits."
+    if need <= fit.kv_cache_high[i] / GIB:
+        detail += "; the error of the estimate reaches that"
+    return Rejection(layout.hardware.name, layout.split, "does_not_fit", f"{detail}.", proposal)
+
+
+def _few_state_blocks(layout: Layout, settings: EngineSettings, blocks: int) -> Rejection:
+    detail = (
+        f"max_num_seqs {settings.max_num_seqs} exceeds the {blocks} blocks of recurrent state that "
+        f"the memory holds: {settings.engine} would not start."
+    )
+    remedy = f"Set max_num_seqs to {blocks} or less."
+    return Rejection(layout.hardware.name, layout.split, "too_few_state_blocks", detail, remedy)
+
+
+def _expands_latents(request: PlanRequest, layout: Layout, settings: EngineSettings) -> bool:
+    caches = stage_loads(request.model, layout.split)[0].caches
+    return not settings.latent_row_bytes and any(cache.latent for cache in caches)
+
+
+def _expanded(layout: Layout, settings: EngineSettings) -> Rejection:
+    detail = f"{settings.engine} {settings.version} keeps latent attention (MLA) expanded."
+    remedy = "Name an engine_version that caches the latent itself."
+    return Rejection(layout.hardware.name, layout.split, "latent_cache_expanded", detail, remedy)
 
 
 def _smaller(asked: Sequence[str], device: HardwareProfile) -> list[str]:
@@ -163,9 +209,11 @@ def _smaller(asked: Sequence[str], device: HardwareProfile) -> list[str]:
 
 def _wider(request: PlanRequest, device: HardwareProfile, weights: str) -> list[Split]:
     """Splits to try, by rising number of accelerators."""
-    shape, valid = request.model.architecture, set(request.model.valid_tensor_parallel)
+    shape = request.model.architecture
     kv_cache = request.kv_cache[0] if request.kv_cache else shape.kv_cache_precision
-    degrees = [n for n in default_tensor_parallel(device) if n in valid]
+    degrees = [
+        n for n in default_tensor_parallel(device) if divides(request, Split(n, weights=weights))
+    ]
     stages = [1, 2, 4, 8, 16] if device.network_gb_s_per_direction else [1]
     splits = [
         Split(tp, pp, weights=weights, kv_cache=kv_cache)

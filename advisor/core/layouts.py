@@ -26,12 +26,17 @@ class Split:
 
     Experts are dealt out over `expert_parallel` of the TP ranks and split in width over the rest;
     attention runs in `attention_data_parallel` groups of TP / D ranks, each with its own sequences.
+    `decode_context_parallel` ranks that would hold the same KV heads share out the tokens of a
+    sequence instead. `pipeline_layers` are the layers of each stage, where they are not dealt out
+    evenly.
     """
 
     tensor_parallel: int = 1
     pipeline_parallel: int = 1
     expert_parallel: int = 1
     attention_data_parallel: int = 1
+    decode_context_parallel: int = 1
+    pipeline_layers: tuple[int, ...] = ()
     weights: str = "bf16"
     kv_cache: str = "bf16"
 
@@ -56,17 +61,20 @@ class Layout:
 
 @dataclass(frozen=True)
 class CacheLoad:
-    """One cache of all layers of a kind in a stage, on one rank.
+    """One cache of all `layers` of a kind in a stage, on one rank.
 
-    `kv_bytes` per cached token; a sequence keeps its last `kept` tokens and a decoded token reads
-    at most `read` (UNBOUNDED for full attention); FLOP per decoded token and cached token, and per
-    query-key pair of prefill.
+    `kv_bytes` per cached token of a sequence, whose tokens context parallelism shares out; a
+    sequence keeps its last `kept` tokens and a decoded token reads at most `read` (UNBOUNDED for
+    full attention), `read_bytes` of each, which includes what is borrowed from another layer; FLOP
+    per decoded token and cached token, and per query-key pair of prefill.
     """
 
+    layers: int
     kept: float
     read: float
     latent: bool
     kv_bytes: float
+    read_bytes: float
     decode_flop: float
     prefill_flop: float
 
@@ -77,7 +85,8 @@ class StageLoad:
 
     Weight groups: `quantized` and `plain` linear layers, the LM `head`, and `expert` (one expert
     over all its layers). `*_bytes` are read in a step, `*_flop` are per token. `weight_bytes` is
-    everything stored, `state_bytes` the recurrent state of one sequence.
+    everything stored, `stored_expert_bytes` the experts in it, `state_bytes` the recurrent state of
+    one sequence in `state_layers` layers.
     """
 
     weight_bytes: float
@@ -90,8 +99,10 @@ class StageLoad:
     expert_bytes: float
     experts_flop: float
     experts_quantized: bool
+    stored_expert_bytes: float
     caches: tuple[CacheLoad, ...]
     state_bytes: float
+    state_layers: int
     layers: int
     moe_layers: int
     all_reduces: int
@@ -102,7 +113,7 @@ class StageLoad:
 def stage_loads(model: ModelProfile, split: Split) -> tuple[StageLoad, ...]:
     """The load of every pipeline stage, first to last."""
     shape = model.architecture
-    stages = split_layers(len(shape.layers), split.pipeline_parallel)
+    stages = split.pipeline_layers or split_layers(len(shape.layers), split.pipeline_parallel)
     bounds = np.cumsum([0, *stages])
     last = split.pipeline_parallel - 1
     return tuple(
@@ -134,9 +145,11 @@ def _stage(
     quantized = quantized_parts(shape, split.weights)
     storage, plain = WEIGHT_BYTES[split.weights], WEIGHT_BYTES[_plain(shape, split.weights)]
     groups = {key: np.zeros(2) for key in ("quantized", "plain", "expert")}
-    stored = 0.0
-    for layer, count in Counter(layers).items():
-        for matrix in layer.matrices(shape.hidden_size):
+    stored = stored_experts = 0.0
+    ends = (*(shape.entrance if first else ()), *(shape.exit if last else ()))
+    held = [(each.matrices(shape.hidden_size), count) for each, count in Counter(layers).items()]
+    for matrices, count in [*held, (ends, 1)]:
+        for matrix in matrices:
             is_quantized = matrix.part in quantized
             size = storage if is_quantized else plain
             ways, copies = _ways(matrix, split)
@@ -144,18 +157,20 @@ def _stage(
             stored += count * size * copies * one
             stored += count * plain * copies * matrix.vector / ways
             if matrix.part == "experts":
+                stored_experts += count * size * copies * one
                 groups["expert"] += count * np.array([size * one, 2 * matrix.used * one])
             else:
                 group = "quantized" if is_quantized else "plain"
                 groups[group] += count * np.array([size * one, 2 * one])
-    head, (positions, norm) = _vocabulary(shape, split, plain), shape.ends
+    head = _vocabulary(shape, split, plain)
     if first:
-        stored += head[0] + plain * positions.parameters
+        stored += head[0]
     if last and not (shape.tied_embeddings and first):
         stored += head[0]
     if last:
-        stored += plain * norm.parameters
+        stored += plain * shape.lm_head.vector / split.attention_ranks
     experts_flop = groups["expert"][1] / split.expert_parallel
+    states = [size for size in _state_bytes(layers, split.attention_ranks) if size]
     moe_layers = sum(isinstance(layer.mlp, MoeMlp) for layer in layers)
     return StageLoad(
         weight_bytes=stored,
@@ -168,8 +183,10 @@ def _stage(
         expert_bytes=groups["expert"][0],
         experts_flop=experts_flop,
         experts_quantized="experts" in quantized,
+        stored_expert_bytes=stored_experts,
         caches=_caches(shape, layers, split),
-        state_bytes=_state_bytes(layers, split),
+        state_bytes=sum(states),
+        state_layers=len(states),
         layers=len(layers),
         moe_layers=moe_layers,
         all_reduces=sum(layer.all_reduces for layer in layers),
@@ -204,13 +221,18 @@ def _vocabulary(shape: Architecture, split: Split, size: float) -> tuple[float, 
 def _caches(shape: Architecture, layers: tuple[Layer, ...], split: Split) -> tuple[CacheLoad, ...]:
     """Every cache of the model, in the same order for each stage (empty where it has no layer)."""
     ranks, size = split.attention_ranks, KV_BYTES[split.kv_cache]
+    shared = split.decode_context_parallel
     held = Counter(layer.mixer for layer in layers)
     return tuple(
         CacheLoad(
+            layers=held[mixer] if cache.elements or cache.fixed_bytes else 0,
             kept=cache.kept,
             read=cache.read,
             latent=cache.latent,
-            kv_bytes=held[mixer] * (cache.elements * size + cache.fixed_bytes),
+            kv_bytes=held[mixer] * (cache.elements * size + cache.fixed_bytes) / shared,
+            read_bytes=held[mixer]
+            * ((cache.elements + cache.borrowed) * size + cache.fixed_bytes)
+            / shared,
             decode_flop=held[mixer] * cache.decode_flop / ranks,
             prefill_flop=held[mixer] * cache.prefill_flop / ranks,
         )
@@ -220,9 +242,8 @@ def _caches(shape: Architecture, layers: tuple[Layer, ...], split: Split) -> tup
     )
 
 
-def _state_bytes(layers: tuple[Layer, ...], split: Split) -> float:
-    ranks = split.attention_ranks
-    return sum(layer.mixer.state_bytes(ranks) for layer in layers if layer.mixer is not None)
+def _state_bytes(layers: tuple[Layer, ...], ranks: int) -> list[float]:
+    return [layer.mixer.state_bytes(ranks) for layer in layers if layer.mixer is not None]
 
 
 def _widest(layers: tuple[Layer, ...], split: Split) -> float:

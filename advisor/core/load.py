@@ -410,14 +410,19 @@ def _prompt_wait(
 def _ttft(
     picked: _Picked, states: _States, front_end: Array, waits: tuple[Wait, Wait], workload: Workload
 ) -> Latency:
-    """Front end, rest of the step under way, waits for a slot and behind prompts, own prompt."""
+    """Front end, rest of the step under way, waits for a slot and behind prompts, own prompt.
+
+    Who waits behind prompts finds no plain step under way: a quantile has the longer of the two.
+    """
     own = states.mean(picked.own_prefill)
     of_state = states.quantiles(picked.own_prefill) - own[:, None]
     by_length = np.maximum(picked.own_prefill - picked.decode_step, 0.0)
     of_length = _length_deviation(workload.input_tokens) * states.mean(by_length)[:, None]
     mean_wait = waits[0].mean + waits[1].mean
-    of_wait = combined_wait_quantile(*waits, LEVELS) - mean_wait[:, None]
-    rest = states.mean(picked.decode_rest) * (1 - waits[1].probability)
+    of_step = states.mean(picked.decode_rest)
+    rest = of_step * (1 - waits[1].probability)
+    waited = combined_wait_quantile(*waits, LEVELS)
+    of_wait = np.maximum(waited, (of_step - rest)[:, None]) - mean_wait[:, None]
     mean = front_end + rest + own + mean_wait
     quantiles = mean[:, None] + _root_sum(of_state + of_wait, of_length)
     if workload.input_tokens.sigma == 0:

@@ -1,55 +1,61 @@
 """Whether a layout fits, and how many tokens of KV cache it leaves.
 
 KV cache = memory * utilization - weights - activation peak - what lies outside the framework; which
-terms an engine counts is in `engines.toml`. All per rank; a pipeline holds what its tightest stage
-holds.
+terms an engine counts is in `engines.toml`. Every term has a range, and so has what is left. All
+per rank; a pipeline holds what its tightest stage holds.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.core.coefficients import EngineSettings
+from advisor.core.engines import EngineSettings
 from advisor.core.layouts import ACTIVATION_BYTES, Layout, StageLoad, stage_loads
 from advisor.core.mixers import UNBOUNDED
 from advisor.core.model import ModelProfile
-from advisor.core.units import GIB
+from advisor.core.paging import paging
+from advisor.core.units import GIB, Estimate
 from advisor.core.workload import Workload
 
 Array = NDArray[np.float64]
 
-BLOCK_TOKENS = 16
-"""Tokens of a KV block, unless an engine is told otherwise."""
-
-UNCERTAIN_SHARE = 0.1
-"""A fit is uncertain when it holds by less than this share of the budget: the p90 error of budgets
-computed from profiles alone against 32 start-up logs is 9.7 %."""
-
 _OUTSIDE_RANKS = (1, 2, 4, 8)
-_OUTSIDE_GIB = (0.12, 0.55, 0.9, 1.6)
-"""Memory outside the framework [GiB] by TP: medians of 33 and 4 start-up logs at TP 1 and 2; at 4
-and 8 the logs are too few (0.13 to 7.2 GiB) and the values lie between them."""
+_OUTSIDE_GIB = ((0.0, 0.1, 0.1, 0.8), (0.12, 0.55, 0.9, 1.6), (0.9, 1.4, 1.9, 3.0))
+"""Memory outside the framework [GiB] by TP, least, expected and most: start-up logs show a median
+of 0.12 at TP 1 (33 logs) and 0.55 at TP 2 (4); at 4 and 8 they are too few (0.13 to 7.2 GiB) and
+the values lie between them."""
+
+_WEIGHTS_OFF = {"plain": (0.005, 0.014), "quantized": (0.01, 0.05)}
+"""By which share weights come out smaller or larger than counted. Start-up logs: plain and 8-bit
+weights within 1.4 %, others up to 8 % over (padding by kernels, parts left unquantized)."""
 
 
 @dataclass(frozen=True)
 class MemoryFit:
     """Memory of one rank of the tightest stage, arrays of shape (layouts,), in bytes.
 
-    `need` is the KV cache of one request of the longest length planned for, `per_sequence` that of
-    a request at its mean live context. `capacity_tokens` and `max_concurrency` are per replica, at
-    that context.
+    `kv_cache` is expected between `kv_cache_low` and `kv_cache_high`. `need` is the KV cache of one
+    request of the longest length admitted, `per_sequence` that of a request at its mean live
+    context. `capacity_tokens` and `max_concurrency` are per replica, at that context; requests
+    leave part of their last blocks unused, so that fewer fit than their tokens would.
+    `reported_tokens` is what the engine prints (nan: not known), `state_blocks` how many sequences
+    it starts with (inf: any number).
     """
 
     weights: Array
     activation: Array
-    budget: Array
     kv_cache: Array
+    kv_cache_low: Array
+    kv_cache_high: Array
     need: Array
     per_sequence: Array
+    reported_tokens: Array
+    state_blocks: Array
     capacity_tokens: Array
     max_concurrency: Array
 
@@ -65,8 +71,8 @@ class MemoryFit:
 
     @property
     def uncertain(self) -> NDArray[np.bool_]:
-        """Whether it fits by less than the error of the budget."""
-        return self.fits & (self.kv_cache - self.need < UNCERTAIN_SHARE * self.budget)
+        """Whether it fits by less than the error of the estimate."""
+        return self.fits & (self.kv_cache_low < self.need)
 
 
 def memory_fit(
@@ -95,81 +101,105 @@ def _stage(
     workload: Workload,
     stage: StageLoad,
 ) -> tuple[float, ...]:
-    total = layout.hardware.memory_bytes
+    split = layout.split
+    weights = stored_bytes(model, layout, settings, stage)
     activation = activation_bytes(model, settings, stage)
-    outside = _outside_bytes(layout, settings)
-    if settings.budget == "of_total":
-        budget = total * settings.memory_utilization
-        kv_cache = budget - stage.weight_bytes - activation - outside
-    else:
-        budget = total - activation - outside
-        kv_cache = settings.memory_utilization * (budget - stage.weight_bytes)
+    kv_cache = kv_cache_bytes(layout, settings, weights, activation)
+    pages = paging(stage, settings, split.decode_context_parallel)
     context = workload.live_context
-    alone = held_bytes(stage, context) + stage.state_bytes
-    shared = shared_bytes(stage, context, workload.shared_tokens)
-    groups = layout.split.attention_data_parallel
-    own, room = alone - shared, max(kv_cache - shared, 0.0)
+    alone, filled = pages.held_bytes(context), pages.filled_bytes(context)
+    shared = pages.shared_bytes(context, workload.shared_tokens)
+    groups, left = split.attention_data_parallel, max(kv_cache.value, 0.0)
+    own, room = alone - shared, max(kv_cache.value - shared, 0.0)
     concurrency = groups * room / own if own else UNBOUNDED  # a stage may hold no cache at all
+    reported = pages.reported_tokens(kv_cache.value, settings)
+    limited = settings.state_blocks_limit_seqs and pages.state_groups
     return (
-        stage.weight_bytes,
-        activation,
-        budget,
-        kv_cache,
-        admitted_bytes(stage, workload.longest, settings.max_num_batched_tokens),
+        weights,
+        activation.value,
+        kv_cache.value,
+        kv_cache.low,
+        kv_cache.high,
+        pages.admitted_bytes(settings.max_model_len, settings.max_num_batched_tokens),
         alone,
-        max(kv_cache, 0.0) * groups / alone * context if alone else UNBOUNDED,
+        math.nan if reported is None else reported,
+        left // pages.block_bytes if limited else math.inf,
+        left * groups / filled * context if filled else UNBOUNDED,
         concurrency,
     )
 
 
-def activation_bytes(model: ModelProfile, settings: EngineSettings, stage: StageLoad) -> float:
+def longest_request(model: ModelProfile, layout: Layout, settings: EngineSettings) -> int:
+    """The longest request [tokens] whose KV cache the tightest stage can admit."""
+    most = UNBOUNDED
+    for stage in stage_loads(model, layout.split):
+        weights = stored_bytes(model, layout, settings, stage)
+        activation = activation_bytes(model, settings, stage)
+        room = kv_cache_bytes(layout, settings, weights, activation).value
+        pages = paging(stage, settings, layout.split.decode_context_parallel)
+        low, high = 0, int(settings.max_model_len)
+        while low < high:
+            middle = (low + high + 1) // 2
+            if pages.admitted_bytes(middle, settings.max_num_batched_tokens) <= room:
+                low = middle
+            else:
+                high = middle - 1
+        most = min(most, low)
+    return int(most)
+
+
+def stored_bytes(
+    model: ModelProfile, layout: Layout, settings: EngineSettings, stage: StageLoad
+) -> float:
+    """Weights as the engine keeps them [bytes]: MXFP4 experts are padded for their kernels."""
+    moe = model.architecture.moe
+    if layout.split.weights != "mxfp4" or moe is None:
+        return stage.weight_bytes
+    by_hidden, by_width = settings.mxfp4_multiples
+    hidden = moe.latent_size or model.architecture.hidden_size
+    width = moe.intermediate_size * layout.split.expert_parallel // layout.split.tensor_parallel
+    padded = _rounded_up(hidden, by_hidden) * _rounded_up(width, by_width) / (hidden * width)
+    return stage.weight_bytes + (padded - 1) * stage.stored_expert_bytes
+
+
+def activation_bytes(model: ModelProfile, settings: EngineSettings, stage: StageLoad) -> Estimate:
     """Peak of activations in the profiling run [bytes]: the sampler's logits, or the widest MLP.
 
-    The sampler takes a fixed number of bytes for each sequence and vocabulary entry (see
-    `engines.toml`), the MLP tokens * (gate, up and product + 4 hidden) in 16 bits.
+    The sampler takes a number of bytes for each sequence and vocabulary entry, on the last stage;
+    the MLP tokens * (gate, up and product + 4 hidden) in 16 bits.
     """
-    if settings.activation_in_reserve:
-        return 0.0
+    if not settings.activation_counted:
+        return Estimate(0.0, 0.0, 0.0)
     shape = model.architecture
-    sampler = settings.sampler_bytes * settings.max_num_seqs * shape.vocab_size
+    logits = settings.max_num_seqs * shape.vocab_size * (stage.head_bytes > 0)
     widest = stage.widest_activation + 4 * shape.hidden_size
-    return max(sampler, settings.max_num_batched_tokens * widest * ACTIVATION_BYTES)
+    layer = settings.max_num_batched_tokens * widest * ACTIVATION_BYTES
+    return Estimate(*(max(size * logits, layer) for size in settings.sampler_bytes))
 
 
-def held_bytes(stage: StageLoad, tokens: float) -> float:
-    """KV cache that a sequence keeps on a rank [bytes]: at most a window and a block."""
-    return sum(
-        cache.kv_bytes * (tokens if tokens <= cache.kept else cache.kept + BLOCK_TOKENS)
-        for cache in stage.caches
-    )
-
-
-def shared_bytes(stage: StageLoad, tokens: float, shared: float) -> float:
-    """What of a sequence's KV cache is the prefix of `shared` tokens, kept once for all [bytes]:
-    as far as its windows still reach back to it."""
-    return sum(
-        cache.kv_bytes * max(0.0, min(shared, cache.kept - (tokens - shared)))
-        for cache in stage.caches
-    )
-
-
-def admitted_bytes(stage: StageLoad, tokens: float, batched_tokens: int) -> float:
-    """KV cache that an engine reserves to admit a request [bytes].
-
-    Whole blocks; a sliding layer reserves min(window - 1 + batched tokens, length) and one block
-    more (vLLM 0.11: 4,874,895,360 bytes for gpt-oss-120b at 131,072 tokens and 1,024 batched).
-    """
-    size = stage.state_bytes
-    for cache in stage.caches:
-        blocks = np.ceil(tokens / BLOCK_TOKENS)
-        if cache.kept < UNBOUNDED:
-            kept = min(cache.kept - 1 + batched_tokens, tokens)
-            blocks = np.ceil(kept / BLOCK_TOKENS) + 1
-        size += cache.kv_bytes * BLOCK_TOKENS * blocks
-    return float(size)
-
-
-def _outside_bytes(layout: Layout, settings: EngineSettings) -> float:
-    """Memory outside the framework, and CUDA graphs where the engine counts them [bytes]."""
+def kv_cache_bytes(
+    layout: Layout, settings: EngineSettings, weights: float, activation: Estimate
+) -> Estimate:
+    """What is left for the KV cache [bytes], negative where weights and overheads exceed the
+    budget. The errors of its terms are independent: their squares add up."""
     ranks = min(layout.split.tensor_parallel, _OUTSIDE_RANKS[-1])
-    return GIB * (float(np.interp(ranks, _OUTSIDE_RANKS, _OUTSIDE_GIB)) + settings.graph_gib)
+    outside = Estimate(
+        *(GIB * float(np.interp(ranks, _OUTSIDE_RANKS, each)) for each in _OUTSIDE_GIB)
+    )
+    graphs = Estimate(*(GIB * each for each in settings.graph_gib))
+    total, share = layout.hardware.memory_bytes, settings.memory_utilization
+    overheads = activation.value + outside.value + graphs.value
+    if settings.budget == "of_total":
+        left, scale = total * share - overheads - weights, 1.0
+    else:
+        left, scale = share * (total - overheads - weights), share
+    plain = layout.split.weights in ("fp32", "bf16", "fp16")
+    smaller, larger = _WEIGHTS_OFF["plain" if plain else "quantized"]
+    terms = (activation, outside, graphs)
+    less = math.hypot(larger * weights, *(each.high - each.value for each in terms))
+    more = math.hypot(smaller * weights, *(each.value - each.low for each in terms))
+    return Estimate(left - scale * less, left, left + scale * more)
+
+
+def _rounded_up(size: int, multiple: int) -> int:
+    return -(-size // multiple) * multiple

@@ -5,22 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from advisor.core.weights import Matrix, feed_forward
+from advisor.core.weights import Matrix, feed_forward, vectors
 
 
 @dataclass(frozen=True)
 class DenseMlp:
-    """A feed-forward block; gated ones (SwiGLU) have three matrices, plain ones two."""
+    """A feed-forward block; gated ones (SwiGLU) have three matrices, plain ones two.
+
+    `activation_scalars` counts what the activation function has learned.
+    """
 
     intermediate_size: int
     gated: bool = True
     bias: bool = False
+    activation_scalars: int = 0
 
     kind = "dense"
 
     def matrices(self, hidden: int) -> tuple[Matrix, ...]:
         """Up (and gate) and down projections."""
-        return feed_forward("mlp", hidden, self.intermediate_size, self.gated, self.bias)
+        return (
+            *feed_forward("mlp", hidden, self.intermediate_size, self.gated, self.bias),
+            vectors("mlp", self.activation_scalars),
+        )
 
 
 @dataclass(frozen=True)

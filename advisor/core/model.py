@@ -17,7 +17,8 @@ from advisor.core.mixers import Cache
 from advisor.core.mlps import MoeMlp
 from advisor.core.parallelism import tensor_parallel_faults
 from advisor.core.precision import KV_BYTES
-from advisor.core.quantization import read_checkpoint
+from advisor.core.quantization import QUANTIZABLE, Checkpoint, read_checkpoint
+from advisor.core.suspicions import model_warnings
 
 MAX_TENSOR_PARALLEL = 128
 """Largest degree listed as valid; no engine runs one layer over more ranks."""
@@ -38,23 +39,32 @@ class ModelProfile:
         """Read a profile from its API form, by `hf_config` or by `architecture`.
 
         InvalidInput names the key at fault; an architecture that is not known is refused, never
-        guessed.
+        guessed. A stored profile brings its warnings along.
         """
+        notes: tuple[str, ...] = ()
+        others: list[str] = []
         if "hf_config" in document:
-            architecture = read_hf_config(document["hf_config"])
+            config = document["hf_config"]
+            architecture, notes = _read(config, document.get("hf_quant_config"))
+            others = [part for part in _OTHER_PARTS if config.get(part) is not None]
         else:
             architecture = _check(shapes.from_mapping(document["architecture"]))
+        found = model_warnings(document["name"], architecture.weights_precision, notes, others)
         return cls(
             name=document["name"],
             aliases=tuple(document.get("aliases") or ()),
             architecture=architecture,
+            warnings=tuple(document.get("warnings") or found),
         )
 
     @cached_property
     def valid_tensor_parallel(self) -> tuple[int, ...]:
-        """Degrees up to 128 over which heads, MLP and experts divide."""
+        """Degrees up to 128 over which heads, MLP and experts divide, and the blocks or groups of
+        the checkpoint's own format with them."""
+        shape = self.architecture
+        own = shape.weights_precision, shape.quantized_parts or QUANTIZABLE
         degrees = range(1, MAX_TENSOR_PARALLEL + 1)
-        return tuple(n for n in degrees if not tensor_parallel_faults(self.architecture, n))
+        return tuple(n for n in degrees if not tensor_parallel_faults(shape, n, 1, None, *own))
 
     def kv_bytes_per_token(self, precision: str, ranks: int = 1) -> float:
         """Bytes that one more token caches on each of `ranks`, over all layers, while every layer
@@ -108,12 +118,27 @@ class ModelProfile:
         ]
 
 
+_OTHER_PARTS = ("vision_config", "audio_config", "speech_config")
+"""Parts of a multimodal config beside its text part."""
+
 _SHARED_KEYS = ("tie_word_embeddings", "torch_dtype", "dtype", "quantization_config")
 """Keys that a multimodal config may state once, outside its text part."""
 
 
-def read_hf_config(config: Mapping[str, Any]) -> Architecture:
-    """The architecture of a raw `config.json`. InvalidInput names the keys that are not known."""
+def read_hf_config(
+    config: Mapping[str, Any], quant_config: Mapping[str, Any] | None = None
+) -> Architecture:
+    """The architecture of a raw `config.json`, and of the hf_quant_config.json beside it.
+
+    InvalidInput names the keys that are not known.
+    """
+    return _read(config, quant_config)[0]
+
+
+def _read(
+    config: Mapping[str, Any], quant_config: Mapping[str, Any] | None
+) -> tuple[Architecture, tuple[str, ...]]:
+    """The architecture, and notes on what of its checkpoint is counted otherwise."""
     outer = ConfigReader(config)
     nested = config.get("text_config")
     if isinstance(nested, Mapping):
@@ -140,9 +165,19 @@ def read_hf_config(config: Mapping[str, Any]) -> Architecture:
                 for key in unread
             )
         )
-    checkpoint = read_checkpoint(reader)
-    quantized = tuple(p for p in checkpoint.quantized_parts if p in shape.parameters_by_part)
-    return _check(replace(shape, **vars(replace(checkpoint, quantized_parts=quantized))))
+    beside = None if quant_config is None else ConfigReader(quant_config, "/hf_quant_config")
+    checkpoint = read_checkpoint(reader, shape, beside)
+    return _check(_stored(shape, checkpoint)), checkpoint.notes
+
+
+def _stored(shape: Architecture, checkpoint: Checkpoint) -> Architecture:
+    return replace(
+        shape,
+        plain_precision=checkpoint.plain_precision,
+        weights_precision=checkpoint.weights_precision,
+        quantized_parts=checkpoint.quantized_parts,
+        kv_cache_precision=checkpoint.kv_cache_precision,
+    )
 
 
 def _check(shape: Architecture) -> Architecture:

@@ -12,6 +12,7 @@ from typing import Any
 from advisor import __version__
 from advisor.core import answer, comparison, explanation, fitting
 from advisor.core.decision import Decision
+from advisor.core.engines import serving_faults
 from advisor.core.enumeration import enumerate_layouts, precision_warnings
 from advisor.core.errors import FieldError, InvalidInput, between, unknown_choice
 from advisor.core.workload import OBJECTIVES, SLO_KEYS, PlanRequest
@@ -39,7 +40,11 @@ class Plan(Decision):
             ),
             "explanation": explanation.explain(self),
             "assumptions": explanation.assumptions(self),
-            "warnings": self.warnings + explanation.warnings(self),
+            "warnings": [
+                *(dict(each) for each in self.request.model.warnings),
+                *self.warnings,
+                *explanation.warnings(self),
+            ],
             "planner_version": __version__,
         }
 
@@ -70,6 +75,20 @@ def _validate(request: PlanRequest) -> None:
                 given=longest, allowed=between(2, context),
             )
         )  # fmt: skip
+    errors += serving_faults(request.serving)
+    admitted = request.serving.max_model_len
+    if admitted is not None and not longest <= admitted <= (context or admitted):
+        errors.append(
+            FieldError(
+                "/serving/max_model_len",
+                "The engine has to admit the longest request, within the model's context.",
+                given=admitted, allowed=between(longest, context or admitted),
+            )
+        )  # fmt: skip
+    stages, layers = request.serving.pipeline_layers, len(request.model.architecture.layers)
+    if stages is not None and sum(stages) != layers:
+        detail = f"The stages of {request.model.name} hold {layers} layers in all."
+        errors.append(FieldError("/serving/pipeline_layers", detail, given=list(stages)))
     currencies = {h.price.currency for h in request.hardware if h.price}
     if len(currencies) > 1:
         errors.append(

@@ -96,6 +96,7 @@ class StepModel:
         self.expert_ranks = _column(layout.split.expert_parallel for layout, _ in rows)
         self.attention_ranks = _column(layout.split.attention_ranks for layout, _ in rows)
         self.ranks = _column(layout.split.tensor_parallel for layout, _ in rows)
+        self.context_ranks = _column(layout.split.decode_context_parallel for layout, _ in rows)
         inner = [collectives.link_of(la, la.split.attention_ranks, engine) for la, _ in rows]
         outer = [collectives.link_of(la, la.split.tensor_parallel, engine) for la, _ in rows]
         self.inner_link, self.outer_link = collectives.columns(inner), collectives.columns(outer)
@@ -155,7 +156,7 @@ class StepModel:
         if self.model.architecture.moe:
             parts.append(self._experts(tokens))
         compute, memory = self._overlapped(parts)
-        link = self._interconnect(tokens, decode + prompts)
+        link = self._interconnect(tokens, decode + prompts) + self._context_exchange(decode)
         return StepTimes(compute, memory, link, self.fixed + 0 * link)
 
     def _microbatches(self, decode: Array) -> Array:
@@ -203,11 +204,11 @@ class StepModel:
 
     @cached_property
     def _cache_columns(self) -> list[tuple[Array, Array, Array, float]]:
-        """Bytes, decode and prefill FLOP, and the window read, of each cache of the model."""
+        """Bytes read, decode and prefill FLOP, and the window read, of each cache of the model."""
         kinds = zip(*(stage.caches for stage in self._loads), strict=True)
         return [
             (
-                _column(k.kv_bytes for k in kind),
+                _column(k.read_bytes for k in kind),
                 _column(k.decode_flop for k in kind),
                 _column(k.prefill_flop for k in kind),
                 kind[0].read,
@@ -278,6 +279,23 @@ class StepModel:
             time = time + np.where(apart, 2 * moe_layers * one_way, 0.0)
         latency, bandwidth = self.hop
         return time + np.where(self.stages > 1, latency + tokens * width / bandwidth, 0.0)
+
+    def _context_exchange(self, decode: Array) -> Array:
+        """Decode context parallelism: in each layer the queries of its ranks' heads are gathered,
+        and the parts of their outputs exchanged.
+
+        A head's query and output are as many elements as half the FLOP per cached token.
+        """
+        time, ranks = np.zeros_like(decode), self.context_ranks
+        if not (ranks > 1).any():
+            return time
+        for kind in zip(*(stage.caches for stage in self._loads), strict=True):
+            layers = _column(load.layers for load in kind)
+            flop = _column(load.decode_flop for load in kind)
+            size = decode / self.attention_groups * flop * ranks / (4 * np.maximum(layers, 1))
+            each = collectives.all_to_all_seconds(size * ACTIVATION_BYTES, ranks, *self.inner_link)
+            time = time + 2 * layers * each
+        return time
 
     def _pipelined(
         self, stage: StepTimes, plain: StepTimes, busy: Array, others: Array

@@ -1,14 +1,14 @@
-"""Magnitudes of a hardware profile that look like a well-known mistake.
+"""What in a profile looks like a well-known mistake: magnitudes of hardware, formats of models.
 
-Three are common: a data sheet's TFLOPS with sparsity (twice the dense figure), a link counted in
-both directions (twice one), and the name plate's gigabytes for what the device reports. Nothing is
-refused for it: a device that is not known here may truly have such figures.
+Of hardware, three are common: a data sheet's TFLOPS with sparsity (twice the dense figure), a link
+counted in both directions (twice one), and the name plate's gigabytes for what the device reports.
+Nothing is refused for it: a device that is not known here may truly have such figures.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from advisor.core.hardware import HardwareProfile
@@ -64,6 +64,35 @@ def suspicions(profile: HardwareProfile) -> Warnings:
     """Warnings (`code`, `detail`) about figures that are probably not what the field means."""
     sheet = _data_sheet(profile)
     return [*_sparse(profile, sheet), *_both_directions(profile, sheet), *_plate(profile, sheet)]
+
+
+FORMATS_IN_NAMES = frozenset(
+    ("fp8", "nvfp4", "mxfp4", "fp4", "awq", "gptq", "int8", "int4", "w8a8", "w4a16", "bnb")
+)
+"""How names of checkpoints tell that they are quantized."""
+
+
+def model_warnings(
+    name: str, weights_precision: str, notes: Sequence[str] = (), others: Sequence[str] = ()
+) -> Warnings:
+    """Warnings about a model whose name tells of a quantization that its config does not, about
+    parts of its checkpoint that are counted otherwise than they are stored (`notes`), and about
+    `others` than the text part."""
+    found = [_found("partly_quantized", note) for note in notes]
+    if others:
+        detail = (
+            f"Only the text part is counted, not {', '.join(others)}: serving images or sound "
+            "takes more memory for weights and activations."
+        )
+        found.append(_found("text_part_only", detail))
+    told = FORMATS_IN_NAMES & set(re.split("[^a-z0-9]+", name.lower()))
+    if told and weights_precision in ("bf16", "fp16", "fp32"):
+        detail = (
+            f"The name says {min(told)}, the config no quantization: {weights_precision} is "
+            "counted. Give the hf_quant_config.json beside the config as hf_quant_config."
+        )
+        found.append(_found("name_without_quantization", detail))
+    return found
 
 
 def price_warnings(profile: HardwareProfile) -> Warnings:

@@ -7,7 +7,17 @@ without a suffix is SI: bytes, seconds, FLOP.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 GIB = 2.0**30
 GB = 1e9
 TERA = 1e12
 MS_PER_S = 1e3
+
+
+class Estimate(NamedTuple):
+    """A quantity that is not known exactly: the range it lies in, and what is expected."""
+
+    low: float
+    value: float
+    high: float

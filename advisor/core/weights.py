@@ -12,7 +12,9 @@ class Matrix:
     `split` says how tensor parallelism divides it: `columns` or `rows` over all ranks, `heads` over
     at most `units` ranks (KV heads and state-space groups are replicated beyond that), `none` when
     every rank holds it whole. `used` is how many of the copies one token passes through (experts).
-    `vector` parameters (biases, norms, tables that are looked up) are stored but cost no product.
+    `pieces` is how many equal projections lie side by side in the outputs (gate and up), each split
+    on its own. `vector` parameters (biases, norms, tables that are looked up) are stored but cost
+    no product.
     """
 
     part: str
@@ -23,6 +25,7 @@ class Matrix:
     copies: int = 1
     used: int = 1
     vector: int = 0
+    pieces: int = 1
 
     @property
     def matmul_parameters(self) -> int:
@@ -38,6 +41,11 @@ class Matrix:
     def active_parameters(self) -> int:
         """Parameters that one token uses."""
         return self.used * (self.matmul_parameters + self.vector)
+
+    @property
+    def piece(self) -> int:
+        """Outputs of one of the projections in it."""
+        return self.outputs // self.pieces
 
     def ways(self, ranks: int) -> int:
         """Over how many of `ranks` this matrix is really divided."""
@@ -56,8 +64,9 @@ def feed_forward(
     copies: int = 1, used: int = 1,
 ) -> tuple[Matrix, ...]:  # fmt: skip
     """Up (and gate) and down projections of a feed-forward block."""
-    up = (2 if gated else 1) * width
+    pieces = 2 if gated else 1
+    up = pieces * width
     return (
-        Matrix(part, hidden, up, copies=copies, used=used, vector=up * bias),
+        Matrix(part, hidden, up, copies=copies, used=used, vector=up * bias, pieces=pieces),
         Matrix(part, width, hidden, "rows", copies=copies, used=used, vector=hidden * bias),
     )

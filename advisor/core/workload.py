@@ -20,8 +20,8 @@ STATISTICS = ("mean", "p50", "p95", "p99")
 SLO_KEYS = tuple(f"{metric}_{statistic}_ms" for metric in METRICS for statistic in STATISTICS)
 OBJECTIVES = ("latency", "cost", "throughput", "balanced")
 WEIGHT_PRECISIONS = (
-    "fp32", "bf16", "fp16", "fp8", "fp8_block", "int8", "int4_awq", "int4_gptq", "int4_g32",
-    "mxfp4", "nvfp4",
+    "fp32", "bf16", "fp16", "fp8", "fp8_block", "int8", "int4_awq", "int4_gptq", "int4_g64",
+    "int4_g32", "int4_channel", "nf4", "mxfp4", "nvfp4",
 )  # fmt: skip
 KV_PRECISIONS = ("bf16", "fp16", "fp8", "int8")
 ENGINES = ("vllm", "sglang", "tensorrt_llm", "generic")
@@ -120,6 +120,7 @@ class Limits:
     pipeline_parallel: tuple[int, ...] = (1,)
     expert_parallel: tuple[int, ...] | None = None
     attention_data_parallel: tuple[int, ...] = (1,)
+    decode_context_parallel: tuple[int, ...] = (1,)
     replicas: tuple[int, ...] | None = None
     spare_replicas: int = 0
     max_utilization: float = 0.95
@@ -130,9 +131,13 @@ class Serving:
     """Engine and its settings; `None` takes the default of that engine on that device."""
 
     engine: str = "vllm"
+    engine_version: str | None = None
+    sampler: str | None = None
     memory_utilization: float | None = None
+    max_model_len: int | None = None
     max_num_seqs: int | None = None
     max_num_batched_tokens: int | None = None
+    pipeline_layers: tuple[int, ...] | None = None
     router_efficiency: float = 1.0
 
 

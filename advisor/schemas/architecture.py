@@ -9,6 +9,7 @@ from marshmallow import ValidationError, validates_schema
 
 from advisor.core.precision import KV_BYTES, WEIGHT_BYTES
 from advisor.core.quantization import QUANTIZABLE
+from advisor.core.recurrent import STATE_VALUE_BYTES
 from advisor.schemas.base import Closed
 from advisor.schemas.containers import ListOf, MapOf, Section, Variant
 from advisor.schemas.faults import fault
@@ -28,6 +29,19 @@ def refuse_indivisible(data: Mapping[str, Any], part: str, whole: str) -> None:
     if data[whole] % data[part]:
         detail = f"It has to divide {whole}, {data[whole]}."
         raise ValidationError({part: fault(detail, given=data[part]).messages})
+
+
+def refuse_half_indexer(data: Mapping[str, Any]) -> None:
+    """ValidationError unless an indexer has both heads and a size of them, and index_topk."""
+    keys = ("index_heads", "index_head_dim")
+    given = [key for key in keys if data[key] > 0]
+    if data["index_topk"] is None and given:
+        wrong = fault("It is 0 without index_topk.", given=data[given[0]])
+        raise ValidationError({given[0]: wrong.messages})
+    if len(given) == 1:
+        (missing,) = set(keys) - set(given)
+        wrong = fault(f"It is above 0 with {given[0]}.", given=0)
+        raise ValidationError({missing: wrong.messages})
 
 
 class GroupedQueryAttentionBody(Closed):
@@ -50,6 +64,16 @@ class GroupedQueryAttentionBody(Closed):
     )  # fmt: skip
     output_gate = Flag("Queries are projected twice, once as a gate.", load_default=False)
     sinks = Flag("A learned sink logit per head.", load_default=False)
+    value_head_dim = Whole(
+        "Size of a value head; null: that of the others.", 1, MOST_HEADS,
+        allow_none=True, load_default=None,
+    )  # fmt: skip
+    keys_as_values = Flag("One projection gives keys and values.", load_default=False)
+    head_gate = Flag("A gate on the output of each head.", load_default=False)
+    borrows_kv = Flag(
+        "No keys and values of its own: those of an earlier layer are attended to.",
+        load_default=False,
+    )
 
     @validates_schema
     def heads_divide(self, data: dict[str, Any], **_: Any) -> None:
@@ -78,22 +102,66 @@ class LatentAttentionBody(Closed):
     qk_rope_head_dim = Whole("Size of the rotary key.", 1, MOST_HEADS, required=True)
     v_head_dim = Whole("Size of a value head.", 1, MOST_HEADS, required=True)
     index_topk = Whole(
-        "Cached tokens an indexer picks for attention; null: all.", 1, 10**9,
+        "Cached tokens that are attended to, as an indexer picks them; null: all.", 1, 10**9,
         allow_none=True, load_default=None,
     )  # fmt: skip
-    index_heads = Whole("Heads of the indexer; 0: none.", 0, MOST_HEADS, load_default=0)
+    index_heads = Whole(
+        "Heads of the indexer; 0: none, or that of an earlier layer.", 0, MOST_HEADS, load_default=0
+    )
     index_head_dim = Whole(
         "Size of an indexer's head, and of its cached key; 0: none.", 0, MOST_HEADS, load_default=0
     )
 
+    head_gate = Flag("A gate on the output of each head.", load_default=False)
+
     @validates_schema
     def indexer_is_whole(self, data: dict[str, Any], **_: Any) -> None:
-        """An indexer has heads and a size of them; without one there is neither."""
-        indexed = data["index_topk"] is not None
-        for key in ("index_heads", "index_head_dim"):
-            if (data[key] > 0) != indexed:
-                detail = "It is above 0 with index_topk, and 0 without."
-                raise ValidationError({key: fault(detail, given=data[key]).messages})
+        """An indexer has heads and a size of them; without heads, an earlier layer's is used."""
+        refuse_half_indexer(data)
+
+
+class CompressedAttentionBody(Closed):
+    """Attention over the last tokens and compressed entries of those before."""
+
+    kind = Choice("", ("compressed",), required=True)
+    num_heads = Whole("Query heads.", 1, MOST_HEADS, required=True)
+    head_dim = Whole("Size of one head, and of an entry.", 1, MOST_HEADS, required=True)
+    q_lora_rank = Whole("Rank of the query projection.", 1, MOST_WIDTH, required=True)
+    output_groups = Whole(
+        "Groups of heads whose output is projected apart; divides `num_heads`.",
+        1, MOST_HEADS, required=True,
+    )  # fmt: skip
+    output_lora_rank = Whole("Rank of each group's output.", 1, MOST_WIDTH, required=True)
+    window = Whole("Last tokens, kept as they are.", 1, 10**9, required=True)
+    compress_rate = Whole(
+        "Tokens of one compressed entry; null: none are kept beyond the window.", 1, 10**6,
+        allow_none=True, load_default=None,
+    )  # fmt: skip
+    index_topk = Whole(
+        "Entries an indexer picks for attention; null: all.", 1, 10**9,
+        allow_none=True, load_default=None,
+    )  # fmt: skip
+    index_heads = Whole("Heads of the indexer; 0: none.", 0, MOST_HEADS, load_default=0)
+    index_head_dim = Whole("Size of an indexer's head; 0: none.", 0, MOST_HEADS, load_default=0)
+
+    @validates_schema
+    def groups_divide(self, data: dict[str, Any], **_: Any) -> None:
+        """Groups have equally many heads."""
+        refuse_indivisible(data, "output_groups", "num_heads")
+
+    @validates_schema
+    def indexer_is_whole(self, data: dict[str, Any], **_: Any) -> None:
+        """An indexer picks entries, and has heads and a size of them; without one, neither."""
+        refuse_half_indexer(data)
+        if data["index_topk"] is not None and not (data["index_heads"] and data["compress_rate"]):
+            wrong = fault("It needs index_heads and compress_rate.", given=data["index_topk"])
+            raise ValidationError({"index_topk": wrong.messages})
+
+
+def state_value() -> Whole:
+    """Bytes of a value of recurrent state."""
+    doc = "Bytes of a value of its state; 4: fp32."
+    return Whole(doc, 1, 8, load_default=STATE_VALUE_BYTES)
 
 
 class Mamba1Body(Closed):
@@ -107,6 +175,7 @@ class Mamba1Body(Closed):
     projection_bias = Flag("Biases on input and output projections.", load_default=False)
     conv_bias = Flag("A bias on the convolution.", load_default=True)
     inner_norms = Flag("Norms on time step and state projections.", load_default=False)
+    state_value_bytes = state_value()
 
 
 class Mamba2Body(Closed):
@@ -123,6 +192,8 @@ class Mamba2Body(Closed):
     conv_kernel = Whole("Inputs that the causal convolution sees.", 1, MOST_KERNEL, required=True)
     projection_bias = Flag("Biases on input and output projections.", load_default=False)
     conv_bias = Flag("A bias on the convolution.", load_default=True)
+    gated_norm = Flag("A norm before the output projection.", load_default=True)
+    state_value_bytes = state_value()
 
     @validates_schema
     def groups_divide(self, data: dict[str, Any], **_: Any) -> None:
@@ -141,11 +212,52 @@ class GatedDeltaNetBody(Closed):
     key_head_dim = Whole("Size of a key head.", 1, MOST_HEADS, required=True)
     value_head_dim = Whole("Size of a value head.", 1, MOST_HEADS, required=True)
     conv_kernel = Whole("Inputs that the causal convolution sees.", 1, MOST_KERNEL, required=True)
+    state_value_bytes = state_value()
 
     @validates_schema
     def heads_divide(self, data: dict[str, Any], **_: Any) -> None:
         """Every key head serves the same number of value heads."""
         refuse_indivisible(data, "num_key_heads", "num_value_heads")
+
+
+class KimiDeltaAttentionBody(Closed):
+    """Linear attention whose delta rule decays by channel: a key x value matrix per head."""
+
+    kind = Choice("", ("kimi_delta_attention",), required=True)
+    num_heads = Whole("Heads.", 1, MOST_HEADS, required=True)
+    head_dim = Whole("Size of one head.", 1, MOST_HEADS, required=True)
+    conv_kernel = Whole("Inputs that the causal convolution sees.", 1, MOST_KERNEL, required=True)
+    full_rank_gates = Flag(
+        "Decay and output gate are projected at once, not through the head size.",
+        load_default=False,
+    )
+    state_value_bytes = state_value()
+
+
+class LightningAttentionBody(Closed):
+    """Linear attention with a fixed decay per head: a key x value matrix per head."""
+
+    kind = Choice("", ("lightning_attention",), required=True)
+    num_heads = Whole("Heads.", 1, MOST_HEADS, required=True)
+    head_dim = Whole("Size of one head.", 1, MOST_HEADS, required=True)
+    state_value_bytes = state_value()
+
+
+class ShortConvolutionBody(Closed):
+    """A gated causal convolution over the last few tokens."""
+
+    kind = Choice("", ("short_convolution",), required=True)
+    channels = Whole("Channels: the hidden size.", 1, MOST_WIDTH, required=True)
+    conv_kernel = Whole("Inputs that the convolution sees.", 1, MOST_KERNEL, required=True)
+    bias = Flag("Biases on projections and convolution.", load_default=False)
+
+
+class AttentionWithMambaBody(Closed):
+    """Attention and a Mamba-2 mixer side by side on the same input."""
+
+    kind = Choice("", ("gqa_mamba2",), required=True)
+    attention = Section(GroupedQueryAttentionBody, "The attention.", required=True)
+    state_space = Section(Mamba2Body, "The state-space mixer.", required=True)
 
 
 class DenseMlpBody(Closed):
@@ -155,6 +267,9 @@ class DenseMlpBody(Closed):
     intermediate_size = Whole("Inner width.", 1, MOST_WIDTH, required=True)
     gated = Flag("SwiGLU and its kin.", load_default=True)
     bias = Flag("Biases on the projections.", load_default=False)
+    activation_scalars = Whole(
+        "Numbers that the activation function has learned.", 0, 1000, load_default=0
+    )
 
 
 class MoeMlpBody(Closed):
@@ -195,9 +310,14 @@ class LayerBody(Closed):
         {
             "gqa": GroupedQueryAttentionBody,
             "mla": LatentAttentionBody,
+            "compressed": CompressedAttentionBody,
             "mamba1": Mamba1Body,
             "mamba2": Mamba2Body,
             "gated_delta_net": GatedDeltaNetBody,
+            "kimi_delta_attention": KimiDeltaAttentionBody,
+            "lightning_attention": LightningAttentionBody,
+            "short_convolution": ShortConvolutionBody,
+            "gqa_mamba2": AttentionWithMambaBody,
         },
         "How tokens see each other; null: not in this layer.",
         required=True, allow_none=True,
@@ -209,6 +329,12 @@ class LayerBody(Closed):
     )  # fmt: skip
     norms = Whole("Norm vectors of the hidden size.", 0, 16, load_default=2)
     parallel = Flag("Mixer and MLP run side by side on the same input.", load_default=False)
+    per_layer_input = Whole(
+        "Width of a token embedding of the layer's own; 0: none.", 0, MOST_WIDTH, load_default=0
+    )
+    streams = Whole(
+        "Residual streams that hyper-connections mix; 1: none do.", 1, 64, load_default=1
+    )
 
     @validates_schema
     def does_something(self, data: dict[str, Any], **_: Any) -> None:
@@ -241,6 +367,10 @@ class ArchitectureBody(Closed):
     )  # fmt: skip
     positions = Whole("Learned position vectors of the hidden size.", 0, 10**9, load_default=0)
     final_norms = Whole("Norm vectors after the last layer.", 0, 16, load_default=1)
+    head_bias = Flag("A bias on the LM head.", load_default=False)
+    per_layer_vocab = Whole(
+        "Tokens in the table of per-layer inputs; 0: none.", 0, 100_000_000, load_default=0
+    )
     plain_precision = Choice(
         "Format of what is not quantized.", PLAIN_PRECISIONS, load_default="bf16"
     )

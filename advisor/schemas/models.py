@@ -22,7 +22,8 @@ class ModelProfileBody(Closed):
     """A model by its `config.json` (`hf_config`) or by its `architecture`: exactly one of them."""
 
     json_schema_rules: ClassVar[dict[str, Any]] = {
-        "oneOf": [{"required": ["hf_config"]}, {"required": ["architecture"]}]
+        "oneOf": [{"required": ["hf_config"]}, {"required": ["architecture"]}],
+        "dependentRequired": {"hf_quant_config": ["hf_config"]},
     }
 
     name = Name("Lower-case slug.", required=True)
@@ -34,6 +35,9 @@ class ModelProfileBody(Closed):
     hf_config = OpenObject(
         "The model's `config.json` as published; keys that do not shape the model are ignored."
     )
+    hf_quant_config = OpenObject(
+        "The `hf_quant_config.json` beside it, where NVIDIA's Model Optimizer wrote one."
+    )
     architecture = Section(ArchitectureBody, "The shape, written out.")
 
     @validates_schema
@@ -43,6 +47,9 @@ class ModelProfileBody(Closed):
             detail = "Exactly one of hf_config and architecture is expected."
             allowed = ["hf_config", "architecture"]
             raise ValidationError({"hf_config": fault(detail, allowed=allowed).messages})
+        if "hf_quant_config" in data and "hf_config" not in data:
+            detail = "hf_quant_config belongs to an hf_config."
+            raise ValidationError({"hf_quant_config": fault(detail).messages})
 
 
 class ParametersAnswer(Answer):
@@ -87,7 +94,10 @@ class ModelProfileAnswer(StoredAnswer):
     parameters = Section(ParametersAnswer)
     kv_cache = Section(KvCacheAnswer)
     context_length = Whole("Longest sequence [tokens]; null: not limited.", allow_none=True)
-    valid_tensor_parallel = ListOf(Whole(), "Degrees over which heads, MLP and experts divide.")
+    valid_tensor_parallel = ListOf(
+        Whole(),
+        "Degrees over which heads, MLP and experts divide, with the blocks of their format.",
+    )
     warnings = ListOf(Section(MessageAnswer))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from advisor.core.engines import SAMPLERS
 from advisor.core.hardware import ARITHMETIC
 from advisor.core.workload import ENGINES, KV_PRECISIONS, OBJECTIVES, SLO_KEYS, WEIGHT_PRECISIONS
 from advisor.schemas.base import Answer
@@ -30,9 +31,17 @@ class MemoryAnswer(Answer):
     activation_gib = Number("Activation peak [GiB per accelerator].")
     reserve_gib = Number("What the engine and its graphs keep [GiB per accelerator].")
     kv_cache_gib = Number("Left for the KV cache [GiB per accelerator].")
+    kv_cache_gib_range = ListOf(
+        Number("[GiB]"), "Least and most that may be left for it [GiB per accelerator]."
+    )
     kv_capacity_tokens = Whole("Tokens the KV cache holds [per replica].")
     max_concurrency = Whole("Requests of this workload that fit at once [per replica].")
-    fit = Choice("Whether it fits.", FITS)
+    reported_kv_tokens = Whole(
+        "KV cache size that the engine prints at start-up [tokens]: no capacity where layers are "
+        "of several kinds; null: not known.",
+        allow_none=True,
+    )
+    fit = Choice("Whether it fits; `uncertain`: by less than the error.", FITS)
 
 
 class StatisticsAnswer(Answer):
@@ -94,6 +103,9 @@ class EngineSettingsAnswer(Answer):
 
     engine = Choice("", ENGINES)
     engine_version = Text("Version whose defaults and memory rules were used.")
+    sampler = Choice("What samples tokens; null: the memory does not depend on it.", SAMPLERS,
+                     allow_none=True)  # fmt: skip
+    max_model_len = Whole("Longest request admitted [tokens].")
     max_num_seqs = Whole("Most sequences in a step.")
     max_num_batched_tokens = Whole("Most tokens in a step.")
     memory_utilization = Number("Share of the memory that the engine may use.")
@@ -132,6 +144,7 @@ class CandidateAnswer(Answer):
     pipeline_parallel = Whole()
     expert_parallel = Whole()
     attention_data_parallel = Whole()
+    decode_context_parallel = Whole()
     accelerators = Whole("Replicas x TP x PP.")
     precision = Section(CandidatePrecisionAnswer)
     memory = Section(MemoryAnswer)
@@ -159,6 +172,7 @@ class RejectedAnswer(Answer):
     pipeline_parallel = Whole()
     expert_parallel = Whole()
     attention_data_parallel = Whole()
+    decode_context_parallel = Whole()
     precision = Section(RejectedPrecisionAnswer)
     code = Text("Stable identifier of the reason.")
     detail = Text("The reason, with figures.")
@@ -175,6 +189,7 @@ class SpentAnswer(Answer):
     pipeline_parallel = Whole()
     expert_parallel = Whole()
     attention_data_parallel = Whole()
+    decode_context_parallel = Whole()
     verdict = Choice("Under this load.", VERDICTS)
     utilization = Number("Load as a share of saturation.", allow_none=True)
     ttft_p95_ms = Number("[ms]", allow_none=True)

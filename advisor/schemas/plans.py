@@ -89,6 +89,7 @@ def _search_size(data: Mapping[str, Any]) -> tuple[int, int]:
         limits.pipeline_parallel,
         limits.expert_parallel,
         limits.attention_data_parallel,
+        limits.decode_context_parallel,
     )
     formats = (data["precision"]["weights"], data["precision"]["kv_cache"])
     lists = (data["hardware"], *formats, *degrees)

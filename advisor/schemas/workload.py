@@ -6,6 +6,7 @@ from typing import Any
 
 from marshmallow import ValidationError, post_load, validates_schema
 
+from advisor.core.engines import SAMPLERS
 from advisor.core.workload import (
     ENGINES,
     KV_PRECISIONS,
@@ -19,7 +20,7 @@ from advisor.core.workload import (
 from advisor.schemas.base import Closed
 from advisor.schemas.containers import Either, ListOf
 from advisor.schemas.faults import fault
-from advisor.schemas.fields import Choice, Flag, Money, Number, Whole
+from advisor.schemas.fields import Choice, Flag, Money, Number, Text, Whole
 
 MOST_TOKENS = 10_000_000
 MOST_DEGREE = 1024
@@ -121,6 +122,10 @@ class LimitsBody(Closed):
     pipeline_parallel = _degrees("Degrees to try.", [1])
     expert_parallel = _degrees("Degrees to try; null: 1 and the tensor-parallel degree.", None)
     attention_data_parallel = _degrees("Degrees to try.", [1])
+    decode_context_parallel = _degrees(
+        "Degrees to try: ranks that would hold the same KV heads share out a sequence's tokens.",
+        [1],
+    )
     replicas = ListOf(
         Whole("", 1, 4096), "Numbers of replicas to try; null: every one within the limits.",
         fewest=1, most=256, unique=True, allow_none=True, load_default=None,
@@ -142,19 +147,31 @@ class ServingBody(Closed):
     """The engine and its settings; null takes the default of that engine on that device."""
 
     engine = Choice("Serving engine.", ENGINES, load_default="vllm")
+    engine_version = Text("Version whose defaults and memory rules hold; null: the newest known.",
+                          40, shortest=1, allow_none=True, load_default=None)  # fmt: skip
+    sampler = Choice("What samples tokens: its peak is taken from the KV cache; null: what the "
+                     "version takes.", SAMPLERS, allow_none=True, load_default=None)  # fmt: skip
     memory_utilization = Number("Share of the device's memory that the engine may use.", 1e-2, 1,
                                 allow_none=True, load_default=None)  # fmt: skip
+    max_model_len = Whole("Longest request that the engine admits [tokens]; null: the longest "
+                          "of the workload.", 1, MOST_TOKENS,
+                          allow_none=True, load_default=None)  # fmt: skip
     max_num_seqs = Whole("Most sequences in a step.", 1, 65_536,
                          allow_none=True, load_default=None)  # fmt: skip
     max_num_batched_tokens = Whole("Most tokens in a step.", 1, 1_048_576,
                                    allow_none=True, load_default=None)  # fmt: skip
+    pipeline_layers = ListOf(
+        Whole("", 1, 10_000), "Layers of each pipeline stage; null: dealt out evenly.",
+        fewest=2, most=MOST_DEGREE, allow_none=True, load_default=None,
+    )  # fmt: skip
     router_efficiency = Number("Share of the replicas' capacity that the router reaches.",
                                1e-2, 1, load_default=1.0)  # fmt: skip
 
     @post_load
     def as_serving(self, data: dict[str, Any], **_: Any) -> Serving:
         """The core's serving settings."""
-        return Serving(**data)
+        stages = data.pop("pipeline_layers")
+        return Serving(**data, pipeline_layers=None if stages is None else tuple(stages))
 
 
 class PrecisionBody(Closed):

@@ -14,9 +14,11 @@ from functools import cache
 from typing import Any
 
 from advisor.core.coefficients import coefficient_names
+from advisor.core.engines import engine_settings
 from advisor.core.hardware import HardwareProfile
-from advisor.core.layouts import Layout, Split
+from advisor.core.layouts import Layout, Split, StageLoad
 from advisor.core.model import ModelProfile
+from advisor.core.paging import Paging, paging
 from advisor.core.plans import Plan, plan
 from advisor.core.workload import Length, Limits, PlanRequest, Serving, Workload
 
@@ -337,6 +339,12 @@ def priced(name: str, amount: str, currency: str = "USD") -> HardwareProfile:
 def layout(on: HardwareProfile | str = "h100", **split: Any) -> Layout:
     """A split on an accelerator."""
     return Layout(device(on) if isinstance(on, str) else on, Split(**split))
+
+
+def pages(stage: StageLoad, engine: str = "vllm", longest: float = 4096, **serving: Any) -> Paging:
+    """How an engine pages the KV cache of a stage (of one rank that has any device)."""
+    settings = engine_settings(Serving(engine=engine, **serving), device("h100"), Split(), longest)
+    return paging(stage, settings)
 
 
 def workload(inputs: float | Length, outputs: float | Length, **load: Any) -> Workload:

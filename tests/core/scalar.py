@@ -17,7 +17,7 @@ FORMAT_BYTES = {
     "bf16": 2.0,
     "fp8": 1.0,
     "fp8_block": 1.0 + 4.0 / 16384,
-    "int4_awq": 4.25 / 8,
+    "int4_awq": 4.15625 / 8,
     "mxfp4": 4.25 / 8,
 }
 Config = Mapping[str, Any]

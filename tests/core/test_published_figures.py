@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from advisor.core.layouts import Split, stage_loads
-from advisor.core.memory import admitted_bytes, held_bytes
 from advisor.core.steps import StepModel, experts_read
-from tests.core.profiles import CONFIGS, IDEAL, device, layout, model
+from tests.core.profiles import CONFIGS, IDEAL, device, layout, model, pages
 
 
 def column(value: float) -> np.ndarray:
@@ -77,14 +76,14 @@ def test_kv_bytes_per_token_on_each_gpu(name, bytes_by_ranks):
 
 def test_a_sliding_window_stops_adding_bytes_once_it_is_full():
     stage = stage_loads(model("gpt-oss-120b"), Split(weights="mxfp4"))[0]
-    short = held_bytes(stage, 101) - held_bytes(stage, 100)
-    at_length = held_bytes(stage, 100_001) - held_bytes(stage, 100_000)
+    held = pages(stage).held_bytes
+    short, at_length = held(101) - held(100), held(100_001) - held(100_000)
     assert (short, at_length) == (73_728, 36_864)
 
 
 def test_admission_reserves_what_vllm_prints_when_it_refuses_gpt_oss():
     stage = stage_loads(model("gpt-oss-120b"), Split(weights="mxfp4"))[0]
-    assert admitted_bytes(stage, 131_072, 1_024) == 4_874_895_360
+    assert pages(stage).admitted_bytes(131_072, 1_024) == 4_874_895_360
 
 
 @pytest.mark.parametrize(
@@ -94,7 +93,7 @@ def test_admission_reserves_what_vllm_prints_when_it_refuses_gpt_oss():
         ("llama-3.1-70b", (1, 2, 4, 8, 16, 32, 64)),
         ("llama-3.2-3b", (1, 2, 4, 8)),
         ("qwen3-30b-a3b", (1, 2, 4, 8, 16, 32)),
-        ("deepseek-v3", (1, 2, 4, 8, 16, 32, 64, 128)),
+        ("deepseek-v3", (1, 2, 4, 8, 16)),  # 18,432 / 32 = 576 is no multiple of its FP8 blocks
         ("deepseek-v2-lite", (1, 2, 4, 8, 16)),
         ("gpt-oss-120b", (1, 2, 4, 8, 16, 32, 64)),
     ],

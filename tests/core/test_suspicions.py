@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from advisor.core.hardware import HardwareProfile
+from advisor.core.model import ModelProfile
 from advisor.core.suspicions import DATA_SHEETS, price_warnings, suspicions
+from tests.core.profiles import CONFIGS
 
 H100: dict[str, Any] = {
     "name": "my-accelerator",
@@ -94,3 +96,12 @@ def test_a_missing_price_and_a_missing_date_are_warned_of():
         profile = HardwareProfile.from_mapping(H100 | {"price": given})
         assert [warning["code"] for warning in price_warnings(profile)] == [code]
     assert price_warnings(HardwareProfile.from_mapping(H100 | {"price": price})) == []
+
+
+def test_a_multimodal_config_is_counted_in_its_text_part_and_says_so():
+    text = {"text_config": dict(CONFIGS["qwen3-32b"]), "vision_config": {"depth": 27}}
+    found = ModelProfile.from_mapping({"name": "any", "hf_config": text})
+    plain = ModelProfile.from_mapping({"name": "any", "hf_config": CONFIGS["qwen3-32b"]})
+    assert found.architecture == plain.architecture
+    assert [each["code"] for each in found.warnings] == ["text_part_only"]
+    assert plain.warnings == ()

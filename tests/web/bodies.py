@@ -27,6 +27,7 @@ MOE_LAYER = {
         "index_topk": 2048,
         "index_heads": 8,
         "index_head_dim": 64,
+        "head_gate": False,
     },
     "mlp": {
         "kind": "moe",
@@ -42,6 +43,8 @@ MOE_LAYER = {
     },
     "norms": 2,
     "parallel": False,
+    "per_layer_input": 0,
+    "streams": 1,
 }
 DENSE_LAYER = {
     "mixer": {
@@ -56,12 +59,31 @@ DENSE_LAYER = {
         "qk_norm": "head",
         "output_gate": True,
         "sinks": False,
+        "value_head_dim": 32,
+        "keys_as_values": False,
+        "borrows_kv": False,
+        "head_gate": True,
     },
-    "mlp": {"kind": "dense", "intermediate_size": 4096, "gated": True, "bias": False},
+    "mlp": {
+        "kind": "dense",
+        "intermediate_size": 4096,
+        "gated": True,
+        "bias": False,
+        "activation_scalars": 2,
+    },
     "norms": 2,
     "parallel": True,
+    "per_layer_input": 64,
+    "streams": 1,
 }
-MLP_LAYER = {"mixer": None, "mlp": DENSE_LAYER["mlp"], "norms": 1, "parallel": False}
+MLP_LAYER = {
+    "mixer": None,
+    "mlp": DENSE_LAYER["mlp"],
+    "norms": 1,
+    "parallel": False,
+    "per_layer_input": 0,
+    "streams": 1,
+}
 MAMBA1_LAYER = {
     "mixer": {
         "kind": "mamba1",
@@ -76,6 +98,8 @@ MAMBA1_LAYER = {
     "mlp": None,
     "norms": 1,
     "parallel": False,
+    "per_layer_input": 0,
+    "streams": 1,
 }
 MAMBA2_LAYER = {
     "mixer": {
@@ -87,10 +111,13 @@ MAMBA2_LAYER = {
         "conv_kernel": 4,
         "projection_bias": False,
         "conv_bias": True,
+        "gated_norm": False,
     },
     "mlp": None,
     "norms": 1,
     "parallel": False,
+    "per_layer_input": 0,
+    "streams": 1,
 }
 LINEAR_LAYER = {
     "mixer": {
@@ -104,6 +131,50 @@ LINEAR_LAYER = {
     "mlp": DENSE_LAYER["mlp"],
     "norms": 2,
     "parallel": False,
+    "per_layer_input": 0,
+    "streams": 1,
+}
+COMPRESSED_LAYER = {
+    "mixer": {
+        "kind": "compressed",
+        "num_heads": 16,
+        "head_dim": 64,
+        "q_lora_rank": 512,
+        "output_groups": 4,
+        "output_lora_rank": 256,
+        "window": 128,
+        "compress_rate": 4,
+        "index_topk": 512,
+        "index_heads": 8,
+        "index_head_dim": 64,
+    },
+    "mlp": None,
+    "norms": 1,
+    "parallel": False,
+    "per_layer_input": 0,
+    "streams": 4,
+}
+DELTA_LAYER = MAMBA1_LAYER | {
+    "mixer": {
+        "kind": "kimi_delta_attention",
+        "num_heads": 16,
+        "head_dim": 64,
+        "conv_kernel": 4,
+        "full_rank_gates": True,
+    }
+}
+LIGHTNING_LAYER = MAMBA1_LAYER | {
+    "mixer": {"kind": "lightning_attention", "num_heads": 16, "head_dim": 64}
+}
+CONVOLUTION_LAYER = MAMBA1_LAYER | {
+    "mixer": {"kind": "short_convolution", "channels": 1024, "conv_kernel": 3, "bias": True}
+}
+BOTH_LAYER = MAMBA1_LAYER | {
+    "mixer": {
+        "kind": "gqa_mamba2",
+        "attention": DENSE_LAYER["mixer"],
+        "state_space": MAMBA2_LAYER["mixer"],
+    }
 }
 ARCHITECTURE: dict[str, Any] = {
     "name": "written-out",
@@ -114,9 +185,11 @@ ARCHITECTURE: dict[str, Any] = {
         "vocab_size": 32000,
         "context_length": 32768,
         "tied_embeddings": True,
-        "num_layers": 8,
+        "num_layers": 12,
         "positions": 32768,
         "final_norms": 2,
+        "head_bias": True,
+        "per_layer_vocab": 32000,
         "layer_kinds": {
             "dense": DENSE_LAYER,
             "moe": MOE_LAYER,
@@ -124,8 +197,16 @@ ARCHITECTURE: dict[str, Any] = {
             "mamba1": MAMBA1_LAYER,
             "mamba2": MAMBA2_LAYER,
             "linear": LINEAR_LAYER,
+            "compressed": COMPRESSED_LAYER,
+            "delta": DELTA_LAYER,
+            "lightning": LIGHTNING_LAYER,
+            "convolution": CONVOLUTION_LAYER,
+            "both": BOTH_LAYER,
         },
-        "layer_pattern": ["dense", "moe", "mlp", "mamba1", "mamba2", "linear"],
+        "layer_pattern": [
+            *("dense", "moe", "mlp", "mamba1", "mamba2", "linear", "compressed", "delta"),
+            *("lightning", "convolution", "both"),
+        ],
         "plain_precision": "bf16",
         "weights_precision": "fp8",
         "quantized_parts": ["attention", "mlp"],

@@ -6,7 +6,16 @@ against its published parameter count.
 
 from __future__ import annotations
 
-from advisor.core.families import classic, dense, experts, hybrid, latent
+from advisor.core.families import (
+    classic,
+    dense,
+    experts,
+    gemma,
+    hybrid,
+    latent,
+    linear,
+    shared_experts,
+)
 from advisor.core.families.register import FAMILIES, base_architecture, unread_shaping_keys
 
 __all__ = [
@@ -15,7 +24,10 @@ __all__ = [
     "classic",
     "dense",
     "experts",
+    "gemma",
     "hybrid",
     "latent",
+    "linear",
+    "shared_experts",
     "unread_shaping_keys",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.core.architecture import Layer
 from advisor.core.config_reader import ConfigReader
-from advisor.core.families.parts import dense, grouped_query, stacked, uniform, windowed
+from advisor.core.families.parts import dense, grouped_query, nested, stacked, uniform, windowed
 from advisor.core.families.register import family
 from advisor.core.mixers import GroupedQueryAttention
 from advisor.core.mlps import DenseMlp
@@ -103,3 +103,35 @@ def nemotron(config: ConfigReader) -> tuple[Layer, ...]:
     attention = grouped_query(config, qkv_bias=bias, output_bias=bias)
     mlp = dense(config, gated=False, bias=config.flag("mlp_bias"))
     return uniform(config, attention, mlp, norms=4)
+
+
+@family("gptj", "codegen", end_norms=2, head_bias=True)
+def gptj(config: ConfigReader) -> tuple[Layer, ...]:
+    """GPT-J and CodeGen: attention and MLP side by side behind one norm, biases on the MLP and the
+    LM head."""
+    width = config.size_or("n_inner", 4 * config.size("hidden_size"), minimum=1)
+    mlp = DenseMlp(width, gated=False, bias=True)
+    return uniform(config, grouped_query(config), mlp, norms=2, parallel=True)
+
+
+@family("phi", end_norms=2, head_bias=True)
+def phi(config: ConfigReader) -> tuple[Layer, ...]:
+    """Phi-1 and Phi-2: as GPT-J, with biases everywhere."""
+    attention = grouped_query(config, qkv_bias=True, output_bias=True)
+    mlp = dense(config, gated=False, bias=True)
+    return uniform(config, attention, mlp, norms=2, parallel=True)
+
+
+@family("mpt", tied=True)
+def mpt(config: ConfigReader) -> tuple[Layer, ...]:
+    """MPT: no positions (ALiBi), no biases; its attention is described in an object of its own."""
+    attention = nested(config, "attn_config")
+    expected = {"attn_type": "multihead_attention", "qk_ln": False, "alibi": True}
+    for key, value in expected.items():
+        if attention.get(key, value) != value:
+            detail = "Another attention of this family is not known."
+            raise attention.refuse(key, detail, given=attention.get(key), allowed=value)
+    if not config.flag("no_bias", True):
+        raise config.refuse("no_bias", "Biases of this family are not known.", given=False)
+    width = config.size_or("expansion_ratio", 4, minimum=1) * config.size("hidden_size")
+    return uniform(config, grouped_query(config), DenseMlp(width, gated=False))

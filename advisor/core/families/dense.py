@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from advisor.core.architecture import Layer
 from advisor.core.config_reader import ConfigReader
-from advisor.core.families.parts import dense, grouped_query, patterned, stacked, uniform, windowed
+from advisor.core.families.parts import (
+    dense,
+    full_first,
+    grouped_query,
+    patterned,
+    stacked,
+    uniform,
+    windowed,
+)
 from advisor.core.families.register import family
 from advisor.core.mixers import GroupedQueryAttention
 
@@ -45,49 +53,15 @@ def qwen3(config: ConfigReader) -> tuple[Layer, ...]:
     return stacked(qwen3_attention(config), dense(config))
 
 
-@family("gemma", tied=True)
-def gemma(config: ConfigReader) -> tuple[Layer, ...]:
-    """Gemma 1: as Llama, with tied embeddings and wide heads."""
-    return uniform(config, grouped_query(config), dense(config))
-
-
-@family("gemma2", tied=True)
-def gemma2(config: ConfigReader) -> tuple[Layer, ...]:
-    """Gemma 2: every second layer in full, norms before and after each block."""
-    attention = grouped_query(config)
-    return stacked(
-        patterned(config, attention, "sliding_window_pattern", 2), dense(config), norms=4
-    )
-
-
-GEMMA_3_DEFAULTS = {
-    "vocab_size": 262208,
-    "max_position_embeddings": 131072,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 4,
-    "head_dim": 256,
-}
-"""Those of transformers' Gemma3TextConfig, which the published `text_config`s leave out."""
-
-
-@family("gemma3", "gemma3_text", tied=True, defaults=GEMMA_3_DEFAULTS)
-def gemma3(config: ConfigReader) -> tuple[Layer, ...]:
-    """Gemma 3: five sliding layers to a full one, norms on queries and keys."""
-    attention = grouped_query(config, qk_norm="head")
-    return stacked(
-        patterned(config, attention, "sliding_window_pattern", 6), dense(config), norms=4
-    )
-
-
 @family("phi3")
 def phi3(config: ConfigReader) -> tuple[Layer, ...]:
     """Phi-3, Phi-3.5 and Phi-4: one matrix for queries, keys and values, no biases."""
     return stacked(windowed(config, grouped_query(config)), dense(config))
 
 
-@family("granite")
+@family("granite", "internlm3", "exaone")
 def granite(config: ConfigReader) -> tuple[Layer, ...]:
-    """Granite 3: as Llama, with multipliers that take no memory."""
+    """Granite 3 (multipliers take no memory), InternLM3 and EXAONE 3: as Llama."""
     return llama(config)
 
 
@@ -160,6 +134,13 @@ def glm4(config: ConfigReader) -> tuple[Layer, ...]:
     return uniform(config, attention, dense(config), norms=4)
 
 
+@family("glm4v_text")
+def glm4v(config: ConfigReader) -> tuple[Layer, ...]:
+    """GLM-4.1V below its vision encoder: as GLM-4-0414, always with biases."""
+    config.get("attention_bias")
+    return uniform(config, grouped_query(config, qkv_bias=True), dense(config), norms=4)
+
+
 @family("olmo2")
 def olmo2(config: ConfigReader) -> tuple[Layer, ...]:
     """OLMo 2: norms after the blocks, and over all query and key heads."""
@@ -185,6 +166,22 @@ def cohere(config: ConfigReader) -> tuple[Layer, ...]:
     return uniform(config, attention, dense(config), norms=1, parallel=True)
 
 
+@family("cwm")
+def cwm(config: ConfigReader) -> tuple[Layer, ...]:
+    """CWM: as Llama, with one full layer before three sliding ones."""
+    mlp = dense(config, bias=config.flag("mlp_bias"))
+    return stacked(full_first(config, grouped_query(config)), mlp)
+
+
+@family("granite_swa", tied=True)
+def granite_swa(config: ConfigReader) -> tuple[Layer, ...]:
+    """Granite with windows: one full layer before three sliding ones, sinks in all."""
+    bias = config.flag("attention_bias")
+    attention = grouped_query(config, qkv_bias=bias, output_bias=bias, sinks=True)
+    mlp = dense(config, bias=config.flag("mlp_bias"))
+    return stacked(full_first(config, attention), mlp)
+
+
 @family("cohere2", tied=True)
 def cohere2(config: ConfigReader) -> tuple[Layer, ...]:
     """Command R7B and Command A: as Command R, with three sliding layers to a full one."""
@@ -192,3 +189,19 @@ def cohere2(config: ConfigReader) -> tuple[Layer, ...]:
     attention = grouped_query(config, qkv_bias=bias, output_bias=bias)
     layers = patterned(config, attention, "sliding_window_pattern", 4)
     return stacked(layers, dense(config), norms=1, parallel=True)
+
+
+@family("apertus")
+def apertus(config: ConfigReader) -> tuple[Layer, ...]:
+    """Apertus: norms on queries and keys, a plain MLP whose xIELU has learned two scalars."""
+    bias = config.flag("attention_bias")
+    attention = grouped_query(config, qkv_bias=bias, output_bias=bias, qk_norm="head")
+    return uniform(config, attention, dense(config, gated=False, activation_scalars=2))
+
+
+@family("olmo", end_norms=0)
+def olmo(config: ConfigReader) -> tuple[Layer, ...]:
+    """OLMo: norms without weights."""
+    bias = config.flag("attention_bias")
+    attention = grouped_query(config, qkv_bias=bias, output_bias=bias)
+    return uniform(config, attention, dense(config), norms=0)

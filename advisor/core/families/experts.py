@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from advisor.core.architecture import Layer
 from advisor.core.config_reader import ConfigReader
 from advisor.core.families.dense import qwen3_attention
 from advisor.core.families.parts import (
+    alike,
     dense,
     experts,
     grouped_query,
+    nested,
     patterned,
     stacked,
+    switches,
     uniform,
     windowed,
 )
@@ -21,7 +25,7 @@ from advisor.core.mixers import GroupedQueryAttention
 from advisor.core.mlps import DenseMlp, Mlp
 
 
-def qwen_mlps(config: ConfigReader, **details: object) -> list[Mlp]:
+def qwen_mlps(config: ConfigReader, **details: Any) -> list[Mlp]:
     """The MLP of each layer: `decoder_sparse_step` and `mlp_only_layers` leave some dense."""
     routed = experts(config, "num_experts", config.size("moe_intermediate_size"), **details)
     step = config.size_or("decoder_sparse_step", 1, minimum=1)
@@ -101,29 +105,11 @@ def _chunked(
     return [chunked if rotated else full for rotated in rotary]
 
 
-@family("glm4_moe")
-def glm4_moe(config: ConfigReader) -> tuple[Layer, ...]:
-    """GLM-4.5 and later: first layers dense, a shared expert, norms on queries and keys in some."""
-    config.get("num_nextn_predict_layers")
-    norm = "head" if config.flag("use_qk_norm") else "none"
-    attention = grouped_query(config, qkv_bias=config.flag("attention_bias"), qk_norm=norm)
-    return tuple(Layer(attention, mlp) for mlp in shared_mlps(config))
-
-
-def shared_mlps(config: ConfigReader) -> list[Mlp]:
-    """The MLP of each layer: first ones dense, then experts with shared ones beside them."""
-    width = config.size("moe_intermediate_size")
-    shared = config.size_or("n_shared_experts", 0) * width
-    routed = experts(
-        config, "n_routed_experts", width, shared_intermediate_size=shared, router_bias=True
-    )
-    first = config.size_or("first_k_dense_replace", 0)
-    return [dense(config) if i < first else routed for i in range(config.size("num_hidden_layers"))]
-
-
 @family("minimax_m2")
 def minimax_m2(config: ConfigReader) -> tuple[Layer, ...]:
     """MiniMax-M2: norms over all query and key heads, routed experts alone."""
+    if config.get("attn_type_list") is not None and not all(switches(config, "attn_type_list")):
+        raise config.refuse("attn_type_list", "Linear attention is of MiniMax-Text-01 and M1.")
     norm = "full" if config.flag("use_qk_norm") else "none"
     attention = grouped_query(config, qk_norm=norm)
     bias = config.flag("use_routing_bias")
@@ -133,9 +119,9 @@ def minimax_m2(config: ConfigReader) -> tuple[Layer, ...]:
     return stacked([attention] * config.size("num_hidden_layers"), routed)
 
 
-@family("olmoe")
+@family("olmoe", "flex_olmo")
 def olmoe(config: ConfigReader) -> tuple[Layer, ...]:
-    """OLMoE: norms over all query and key heads, experts in every layer."""
+    """OLMoE and FlexOlmo: norms over all query and key heads, experts in every layer."""
     bias = config.flag("attention_bias")
     attention = grouped_query(config, qkv_bias=bias, output_bias=bias, qk_norm="full")
     return uniform(
@@ -143,9 +129,9 @@ def olmoe(config: ConfigReader) -> tuple[Layer, ...]:
     )
 
 
-@family("granitemoe")
+@family("granitemoe", "granitemoeshared")
 def granitemoe(config: ConfigReader) -> tuple[Layer, ...]:
-    """Granite 3 mixtures: routed experts alone."""
+    """Granite 3 mixtures: routed experts, in some with a shared one beside them."""
     bias = config.flag("attention_bias")
     attention = grouped_query(config, qkv_bias=bias, output_bias=bias)
     return uniform(config, attention, granite_mlp(config))
@@ -161,28 +147,43 @@ def granite_mlp(config: ConfigReader) -> Mlp:
     return experts(config, "num_local_experts", width, shared_intermediate_size=shared)
 
 
-@family("dots1")
-def dots1(config: ConfigReader) -> tuple[Layer, ...]:
-    """dots.llm1: Qwen3's attention before DeepSeek's experts."""
+@family("phimoe", end_norms=2, head_bias=False)
+def phimoe(config: ConfigReader) -> tuple[Layer, ...]:
+    """Phi-3.5-MoE: LayerNorm, and a switch each for biases of the attention and the LM head."""
+    bias = config.flag("attention_bias")
+    attention = grouped_query(config, qkv_bias=bias, output_bias=bias)
+    routed = experts(config, "num_local_experts", config.size("intermediate_size"))
+    return stacked(windowed(config, attention), routed, norms=4)
+
+
+@family("dbrx")
+def dbrx(config: ConfigReader) -> tuple[Layer, ...]:
+    """DBRX: attention and experts described in objects of their own."""
+    heads, hidden = config.size("num_attention_heads"), config.size("hidden_size")
+    kv_heads = nested(config, "attn_config").size("kv_n_heads")
+    blocks = nested(config, "ffn_config")
+    attention = grouped_query(
+        ConfigReader(
+            {"num_attention_heads": heads, "num_key_value_heads": kv_heads, "hidden_size": hidden},
+            f"{config.pointer}/attn_config",
+        )
+    )
+    routed = experts(blocks, "moe_num_experts", blocks.size("ffn_hidden_size"))
+    return uniform(config, attention, routed)
+
+
+@family("hunyuan_v1_moe")
+def hunyuan_moe(config: ConfigReader) -> tuple[Layer, ...]:
+    """Hunyuan-A13B: every layer has experts of the full intermediate size, some of them shared."""
+    unknown = {"use_cla": False, "use_mla": False, "use_qk_norm": True, "moe_layer_num_skipped": 0}
+    for key, usual in unknown.items():
+        if config.get(key, usual) != usual:
+            raise config.refuse(key, "This is not known here.", given=config.get(key))
     bias = config.flag("attention_bias")
     attention = grouped_query(config, qkv_bias=bias, output_bias=bias, qk_norm="head")
-    return tuple(map(Layer, windowed(config, attention, on_by_default=False), shared_mlps(config)))
-
-
-@family("ernie4_5_moe", tied=True)
-def ernie4_5_moe(config: ConfigReader) -> tuple[Layer, ...]:
-    """ERNIE 4.5 mixtures: first layers dense, a correction per expert."""
-    if config.flag("use_bias"):
-        raise config.refuse("use_bias", "Experts of this family have no biases.", given=True)
-    attention = grouped_query(config)
-    width = config.size("moe_intermediate_size")
-    shared = config.size_or("moe_num_shared_experts", 0) * width
-    routed = experts(
-        config, "moe_num_experts", width, shared_intermediate_size=shared, router_bias=True
-    )
-    plain = dense(config)
-    count = config.size("num_hidden_layers")
-    first = config.size_or("moe_layer_start_index", 1)
-    every = config.size_or("moe_layer_interval", 1, minimum=1)
-    sparse = [i >= first and (i + 1) % every == 0 for i in range(count)]
-    return tuple(Layer(attention, routed if each else plain) for each in sparse)
+    width = config.size("intermediate_size")
+    if alike(config, "moe_intermediate_size", width) != width:
+        raise config.refuse("moe_intermediate_size", f"Experts are {width} wide, as MLPs are.")
+    shared, chosen = alike(config, "n_shared_experts", 1), alike(config, "num_experts_per_tok")
+    routed = experts(config, "num_experts", width, chosen, shared_intermediate_size=shared * width)
+    return uniform(config, attention, routed)

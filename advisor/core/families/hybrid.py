@@ -5,9 +5,22 @@ from __future__ import annotations
 from advisor.core.architecture import Layer
 from advisor.core.config_reader import ConfigReader
 from advisor.core.families.experts import granite_mlp, qwen_mlps
-from advisor.core.families.parts import dense, experts, grouped_query
+from advisor.core.families.parts import (
+    dense,
+    experts,
+    grouped_query,
+    state_value_bytes,
+    uniform,
+)
 from advisor.core.families.register import family
-from advisor.core.mixers import GatedDeltaNet, GroupedQueryAttention, Mamba1, Mamba2, Mixer
+from advisor.core.mixers import (
+    AttentionWithMamba,
+    GatedDeltaNet,
+    GroupedQueryAttention,
+    Mamba1,
+    Mamba2,
+    Mixer,
+)
 from advisor.core.mlps import Mlp
 
 
@@ -22,6 +35,7 @@ def _qwen_mixers(config: ConfigReader) -> list[GroupedQueryAttention | GatedDelt
         key_head_dim=config.size("linear_key_head_dim"),
         value_head_dim=config.size("linear_value_head_dim"),
         conv_kernel=config.size("linear_conv_kernel_dim"),
+        state_value_bytes=state_value_bytes(config),
     )
     count = config.size("num_hidden_layers")
     types = config.names("layer_types", ("linear_attention", "full_attention"), count)
@@ -58,6 +72,30 @@ UNUSED_IN_NEMOTRON = (
 """Keys that stand in configs whose pattern has no layer they would shape."""
 
 
+NEMOTRON_BLOCKS = {
+    "mamba": "M",
+    "linear_attention": "M",
+    "attention": "*",
+    "full_attention": "*",
+    "mlp": "-",
+    "moe": "E",
+}
+"""Letters of the blocks that `layers_block_type` names."""
+
+
+def _nemotron_pattern(config: ConfigReader) -> str:
+    """A letter for each layer, by `layers_block_type` or `hybrid_override_pattern`."""
+    count, pattern = config.size("num_hidden_layers"), config.get("hybrid_override_pattern")
+    named = config.names("layers_block_type", NEMOTRON_BLOCKS, count)
+    if named is not None:
+        return "".join(NEMOTRON_BLOCKS[name] for name in named)
+    if not isinstance(pattern, str) or len(pattern) != count or set(pattern) - set("M*-E"):
+        raise config.refuse(
+            "hybrid_override_pattern", f"It has one of M, *, - and E for each of {count} layers."
+        )
+    return pattern
+
+
 @family("nemotron_h")
 def nemotron_h(config: ConfigReader) -> tuple[Layer, ...]:
     """Nemotron-H and Nemotron 3: one block a layer, named by a letter: `M` Mamba-2, `*` attention,
@@ -76,15 +114,11 @@ def nemotron_h(config: ConfigReader) -> tuple[Layer, ...]:
         conv_kernel=config.size("conv_kernel"),
         projection_bias=config.flag("use_bias"),
         conv_bias=config.flag("use_conv_bias", True),
+        state_value_bytes=state_value_bytes(config),
     )
     bias = config.flag("mlp_bias")
     mlp: dict[str, Mlp] = {"-": dense(config, gated=False, bias=bias)}
-    pattern = config.get("hybrid_override_pattern")
-    count = config.size("num_hidden_layers")
-    if not isinstance(pattern, str) or len(pattern) != count or set(pattern) - set("M*-E"):
-        raise config.refuse(
-            "hybrid_override_pattern", f"It has one of M, *, - and E for each of {count} layers."
-        )
+    pattern = _nemotron_pattern(config)
     if "E" in pattern:
         if bias:
             raise config.refuse("mlp_bias", "Experts of this family have no biases.", given=bias)
@@ -110,6 +144,7 @@ def jamba(config: ConfigReader) -> tuple[Layer, ...]:
         time_step_rank=-(-hidden // 16) if rank in (None, "auto") else config.size("mamba_dt_rank"),
         projection_bias=config.flag("mamba_proj_bias"),
         conv_bias=config.flag("mamba_conv_bias", True),
+        state_value_bytes=state_value_bytes(config),
         inner_norms=True,
     )
     config.get("sliding_window")
@@ -126,22 +161,60 @@ def jamba(config: ConfigReader) -> tuple[Layer, ...]:
     )
 
 
+def short_keyed_mamba2(config: ConfigReader, **details: bool) -> Mamba2:
+    """Mamba-2 by the keys of Bamba, Granite 4 and Falcon-H1; heads of size `auto` fill the width
+    of `mamba_d_ssm`, or the expanded hidden size."""
+    heads, head_dim = config.size("mamba_n_heads"), config.get("mamba_d_head", "auto")
+    expanded = config.size_or("mamba_expand", 2, minimum=1) * config.size("hidden_size")
+    inner = config.size_or("mamba_d_ssm", expanded, minimum=1)
+    if head_dim == "auto" and inner % heads:
+        raise config.refuse("mamba_d_head", f"{inner} does not divide over {heads} heads.")
+    return Mamba2(
+        num_heads=heads,
+        head_dim=inner // heads if head_dim == "auto" else config.size("mamba_d_head"),
+        state_size=config.size("mamba_d_state"),
+        num_groups=config.size_or("mamba_n_groups", 1, minimum=1),
+        conv_kernel=config.size("mamba_d_conv"),
+        projection_bias=config.flag("mamba_proj_bias"),
+        conv_bias=config.flag("mamba_conv_bias", True),
+        state_value_bytes=state_value_bytes(config),
+        **details,
+    )
+
+
+@family("bamba")
+def bamba(config: ConfigReader) -> tuple[Layer, ...]:
+    """Bamba: Mamba-2 with attention in the layers that are listed, each before an MLP."""
+    bias = config.flag("attention_bias")
+    attention = grouped_query(config, qkv_bias=bias, output_bias=bias)
+    mamba, mlp = short_keyed_mamba2(config), dense(config, bias=config.flag("mlp_bias"))
+    full = config.whole_numbers("attn_layer_indices")
+    return tuple(
+        Layer(attention if i in full else mamba, mlp)
+        for i in range(config.size("num_hidden_layers"))
+    )
+
+
+@family("falcon_h1")
+def falcon_h1(config: ConfigReader) -> tuple[Layer, ...]:
+    """Falcon-H1: attention and Mamba-2 side by side in every layer, before an MLP."""
+    bias = config.flag("attention_bias")
+    if config.flag("projectors_bias") != config.flag("mamba_proj_bias"):
+        raise config.refuse("projectors_bias", "It is the same as mamba_proj_bias here.")
+    mixer = AttentionWithMamba(
+        attention=grouped_query(config, qkv_bias=bias, output_bias=bias),
+        state_space=short_keyed_mamba2(config, gated_norm=config.flag("mamba_rms_norm")),
+    )
+    return uniform(config, mixer, dense(config, bias=config.flag("mlp_bias")))
+
+
 @family("granitemoehybrid")
 def granitemoehybrid(config: ConfigReader) -> tuple[Layer, ...]:
     """Granite 4: Mamba-2 with some attention between, each before experts or one MLP."""
-    config.get("mamba_expand")
     bias = config.flag("attention_bias")
     mixers: dict[str, Mixer] = {
         "attention": grouped_query(config, qkv_bias=bias, output_bias=bias),
-        "mamba": Mamba2(
-            num_heads=config.size("mamba_n_heads"),
-            head_dim=config.size("mamba_d_head"),
-            state_size=config.size("mamba_d_state"),
-            num_groups=config.size("mamba_n_groups"),
-            conv_kernel=config.size("mamba_d_conv"),
-            projection_bias=config.flag("mamba_proj_bias"),
-            conv_bias=config.flag("mamba_conv_bias", True),
-        ),
+        "mamba": short_keyed_mamba2(config),
     }
     count = config.size("num_hidden_layers")
     key = "layer_types" if config.get("layer_types") is not None else "layers_block_type"
@@ -163,6 +236,7 @@ def mamba(config: ConfigReader) -> tuple[Layer, ...]:
         else config.size("time_step_rank"),
         projection_bias=config.flag("use_bias"),
         conv_bias=config.flag("use_conv_bias", True),
+        state_value_bytes=state_value_bytes(config),
     )
     return (Layer(mixer, None, norms=1),) * config.size("num_hidden_layers")
 
@@ -178,5 +252,6 @@ def mamba2(config: ConfigReader) -> tuple[Layer, ...]:
         conv_kernel=config.size("conv_kernel"),
         projection_bias=config.flag("use_bias"),
         conv_bias=config.flag("use_conv_bias", True),
+        state_value_bytes=state_value_bytes(config),
     )
     return (Layer(mixer, None, norms=1),) * config.size("num_hidden_layers")

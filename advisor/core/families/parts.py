@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,19 @@ from advisor.core.config_reader import ConfigReader
 from advisor.core.errors import between
 from advisor.core.mixers import GroupedQueryAttention, LatentAttention, Mixer
 from advisor.core.mlps import DenseMlp, Mlp, MoeMlp
+
+
+def state_value_bytes(config: ConfigReader) -> int:
+    """Bytes of a value of recurrent state: as the config asks, else those of the model's dtype."""
+    keys = ("mamba_ssm_cache_dtype", "mamba_ssm_dtype")
+    key = next((each for each in keys if config.get(each) is not None), keys[0])
+    asked, widths = config.get(key), {"float32": 4, "bfloat16": 2, "float16": 2}
+    if asked in (None, "auto"):
+        asked = str(config.get("torch_dtype") or config.get("dtype")).removeprefix("torch.")
+        return 4 if asked == "float32" else 2
+    if asked not in widths:
+        raise config.refuse(key, "The format is not known.", given=asked, allowed=list(widths))
+    return widths[asked]
 
 
 def grouped_query(config: ConfigReader, **details: Any) -> GroupedQueryAttention:
@@ -62,7 +75,18 @@ def patterned(
     return windowed(config, attention)
 
 
-def latent(config: ConfigReader, **indexer: int | None) -> LatentAttention:
+def full_first(
+    config: ConfigReader, attention: GroupedQueryAttention
+) -> list[GroupedQueryAttention]:
+    """Sliding attention, layers 0, 4, 8 and so on full: unless `layer_types` says otherwise."""
+    if config.get("layer_types") is None:
+        sliding = replace(attention, window=config.size("sliding_window"))
+        count = config.size("num_hidden_layers")
+        return [sliding if i % 4 else attention for i in range(count)]
+    return windowed(config, attention)
+
+
+def latent(config: ConfigReader, **details: int | None) -> LatentAttention:
     """Multi-head latent attention by DeepSeek's keys."""
     return LatentAttention(
         num_heads=config.size("num_attention_heads"),
@@ -71,20 +95,72 @@ def latent(config: ConfigReader, **indexer: int | None) -> LatentAttention:
         qk_nope_head_dim=config.size("qk_nope_head_dim"),
         qk_rope_head_dim=config.size("qk_rope_head_dim"),
         v_head_dim=config.size("v_head_dim"),
-        **indexer,  # type: ignore[arg-type]
+        **details,  # type: ignore[arg-type]
     )
 
 
-def experts(config: ConfigReader, count_key: str, width: int, **details: Any) -> MoeMlp:
+def experts(
+    config: ConfigReader, count_key: str, width: int, chosen: int | None = None, **details: Any
+) -> MoeMlp:
     """A mixture of experts of `width`; how many a token uses is under the usual keys."""
     count = config.size(count_key)
-    chosen = config.size("num_experts_per_tok", "experts_per_token", "moe_k")
+    chosen = chosen or config.size("num_experts_per_tok")
     if chosen > count:
         raise config.refuse(
             "num_experts_per_tok", f"A token cannot use {chosen} of {count} experts.",
             given=chosen, allowed=between(1, count),
         )  # fmt: skip
     return MoeMlp(count, chosen, width, **details)
+
+
+def alike(config: ConfigReader, key: str, default: int | None = None) -> int:
+    """A size that may be listed for each layer, where all layers have the same."""
+    listed = config.get(key)
+    if isinstance(listed, list):
+        if len({repr(each) for each in listed}) != 1:
+            raise config.refuse(key, "All layers have the same here.")
+        return ConfigReader({key: listed[0]}, config.pointer).size(key, minimum=0)
+    return config.size(key) if default is None else config.size_or(key, default)
+
+
+def sizes(config: ConfigReader, key: str) -> list[int] | None:
+    """An optional list of one size for each layer."""
+    listed, count = config.get(key), config.size("num_hidden_layers")
+    if listed is None:
+        return None
+    if not isinstance(listed, list) or len(listed) != count:
+        raise config.refuse(key, f"{key} has a size for each of {count} layers.")
+    return [ConfigReader({key: each}, config.pointer).size(key) for each in listed]
+
+
+def sparse_layers(config: ConfigReader, first: int) -> list[bool]:
+    """Which layers have experts: by `mlp_layer_types`, by a list in `moe_layer_freq`, or every so
+    many from `first_k_dense_replace` on (`first` where that is not given)."""
+    count = config.size("num_hidden_layers")
+    first = config.size_or("first_k_dense_replace", first)
+    types = config.names("mlp_layer_types", ("dense", "sparse"), count)
+    if types is not None:
+        return [kind == "sparse" for kind in types]
+    if isinstance(config.get("moe_layer_freq"), list):
+        return switches(config, "moe_layer_freq")
+    every = config.size_or("moe_layer_freq", 1, minimum=1)
+    return [i >= first and i % every == 0 for i in range(count)]
+
+
+def switches(config: ConfigReader, key: str) -> list[bool]:
+    """A list of one 0 or 1 for each layer."""
+    listed, count = config.get(key), config.size("num_hidden_layers")
+    if not isinstance(listed, list) or len(listed) != count or set(map(repr, listed)) - {"0", "1"}:
+        raise config.refuse(key, f"{key} has a 0 or 1 for each of {count} layers.")
+    return [each == 1 for each in listed]
+
+
+def nested(config: ConfigReader, key: str) -> ConfigReader:
+    """The part of a config that stands in an object of its own."""
+    part = config.get(key)
+    if not isinstance(part, Mapping):
+        raise config.refuse(key, f"{key} is an object.")
+    return ConfigReader(part, f"{config.pointer}/{key}")
 
 
 def uniform(config: ConfigReader, mixer: Mixer, mlp: Mlp, **details: Any) -> tuple[Layer, ...]:

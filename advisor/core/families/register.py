@@ -21,7 +21,7 @@ class Family:
     vectors of the norms outside the layers (two where the last norm has a bias); `position_offset`
     is given where positions are learned: how many vectors more than the context there are;
     `unlimited` models have no longest context; `defaults` stand for keys that published configs
-    leave out.
+    leave out. `head_bias` is the default of `lm_head_bias`, None where the family has no such bias.
     """
 
     read: Callable[[ConfigReader], tuple[Layer, ...]]
@@ -30,6 +30,7 @@ class Family:
     position_offset: int | None = None
     unlimited: bool = False
     defaults: Mapping[str, int] = field(default_factory=dict)
+    head_bias: bool | None = None
 
 
 FAMILIES: dict[str, Family] = {}
@@ -78,6 +79,49 @@ SHAPING_KEYS = frozenset(
         "mamba_n_heads",
         "mamba_d_state",
         "qk_layernorm",
+        "lm_head_bias",
+        "num_shared_experts",
+        "moe_topk",
+        "num_dense_layers",
+        "dense_intermediate_size",
+        "prefix_dense_intermediate_size",
+        "mlp_layer_types",
+        "enable_moe_block",
+        "use_double_wide_mlp",
+        "hidden_size_per_layer_input",
+        "num_kv_shared_layers",
+        "num_global_key_value_heads",
+        "attention_k_eq_v",
+        "per_layer_config",
+        "laurel_rank",
+        "hc_mult",
+        "compress_ratios",
+        "sparse_attention_config",
+        "index_n_heads",
+        "linear_attn_config",
+        "attn_layer_indices",
+        "mamba_d_ssm",
+        "conv_L_cache",
+        "use_cla",
+        "zero_expert_num",
+        "attn_config",
+        "ffn_config",
+        "routed_expert_hidden_size",
+        "attn_res_block_size",
+        "mla_use_output_gate",
+        "altup_num_inputs",
+        "indexer_types",
+        "index_topk_pattern",
+        "index_topk_freq",
+        "hybrid_layer_pattern",
+        "attn_type_list",
+        "num_shared_expert",
+        "expert_dtype",
+        "num_attention_heads_per_layer",
+        "attention_other_setting",
+        "moe_layers_enum",
+        "share_expert_dim",
+        "o_lora_rank",
     ]
 )
 """Keys that change a model's shape: one that a family does not read means it is not that family."""
@@ -102,10 +146,16 @@ def unread_shaping_keys(config: ConfigReader) -> list[str]:
     return sorted(k for k in SHAPING_KEYS & set(config.config) - config.read if config.config[k])
 
 
+def _counted(config: ConfigReader) -> Mapping[str, int]:
+    """The number of layers, where a config leaves it to the length of its list of them."""
+    listed = config.config.get("layers_block_type")
+    return {"num_hidden_layers": len(listed)} if isinstance(listed, list) else {}
+
+
 def base_architecture(config: ConfigReader, model_type: str) -> Architecture:
     """Everything but precision: the common keys, and the family's layers."""
     chosen = FAMILIES[model_type]
-    config.defaults = chosen.defaults
+    config.defaults = {**_counted(config), **chosen.defaults}
     count = config.size("num_hidden_layers")
     if count > MAX_LAYERS:
         raise config.refuse(
@@ -115,14 +165,18 @@ def base_architecture(config: ConfigReader, model_type: str) -> Architecture:
             allowed=between(1, MAX_LAYERS),
         )
     context = None if chosen.unlimited else config.size("max_position_embeddings")
-    learned = chosen.position_offset
+    learned, biased = chosen.position_offset, chosen.head_bias
+    layers = chosen.read(config)
+    own_inputs = any(layer.per_layer_input for layer in layers)
     return Architecture(
         family=model_type,
         hidden_size=config.size("hidden_size"),
         vocab_size=config.size("vocab_size"),
         context_length=context,
         tied_embeddings=config.flag("tie_word_embeddings", chosen.tied),
-        layers=chosen.read(config),
+        layers=layers,
         positions=0 if learned is None or context is None else context + learned,
         final_norms=chosen.end_norms,
+        head_bias=biased is not None and config.flag("lm_head_bias", biased),
+        per_layer_vocab=config.size("vocab_size_per_layer_input") if own_inputs else 0,
     )
