@@ -8,7 +8,7 @@ ARGS ?=
 PYTHON ?=
 PYTHONS := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 /usr/bin/python3)
 
-.PHONY: help run test check bench format lock
+.PHONY: help run test check bench accuracy format lock
 
 help:  ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -28,6 +28,9 @@ check: $(VENV)/.ready-to-test  ## check formatting, lint, types, imports and tha
 
 bench: $(VENV)/.ready-to-test  ## measure speed, as ratios within one run
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+accuracy: $(VENV)/.ready-to-test  ## compare predictions with measured benchmarks: docs/accuracy.md
+	@$(BIN)/python -m advisor.accuracy --write
 
 format: $(VENV)/.ready-to-test  ## format the code and repair what the linter can
 	$(BIN)/ruff check --fix-only .

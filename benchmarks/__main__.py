@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from benchmarks import core_time, request_cost
+from benchmarks import core_time, request_cost, simulation_time
 
 
 def main() -> None:
     """Run them one after the other."""
     core_time.main()
     request_cost.main()
+    simulation_time.main()
 
 
 main()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import click
 
 import advisor
+from advisor.cli.calibrate import calibrate
 from advisor.cli.catalog import catalog
 from advisor.cli.database import db
 from advisor.cli.faults import Commands
@@ -27,5 +28,5 @@ def main() -> None:
     """
 
 
-for command in (plan, serve, catalog, db, openapi):
+for command in (plan, serve, catalog, db, openapi, calibrate):
     main.add_command(command)

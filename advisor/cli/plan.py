@@ -12,7 +12,14 @@ import click
 from advisor.cli import ask
 from advisor.cli.plan_report import MOST_ROWS, report
 from advisor.cli.tables import console
-from advisor.core.workload import ENGINES, KV_PRECISIONS, OBJECTIVES, SLO_KEYS, WEIGHT_PRECISIONS
+from advisor.core.workload import (
+    ENGINES,
+    KV_PRECISIONS,
+    OBJECTIVES,
+    SLO_KEYS,
+    STARTS,
+    WEIGHT_PRECISIONS,
+)
 
 Callback = Callable[[click.Context, click.Parameter, Any], Any]
 
@@ -92,6 +99,14 @@ def _words(words: Iterable[str]) -> str:
     "--concurrency", "workload__concurrency", type=int, metavar="N",
     help="Closed load: requests in flight.",
 )  # fmt: skip
+@click.option(
+    "--start", "workload__start", metavar="WORD",
+    help=f"Of a closed load: {_words(STARTS)} (a whole benchmark).  [default: steady]",
+)  # fmt: skip
+@click.option(
+    "--num-requests", "workload__num_requests", type=int, metavar="N",
+    help="Requests of a burst.  [default: 10 x concurrency]",
+)  # fmt: skip
 @click.option("--saturate", "workload__saturate", is_flag=True, help="As much load as is served.")
 @click.option(
     "--input-tokens", "workload__input_tokens", metavar=TOKENS, callback=_tokens,
@@ -149,6 +164,7 @@ def _words(words: Iterable[str]) -> str:
     "--max-candidates", type=int, metavar="N",
     help=f"Most candidates shown, best first.  [default: {MOST_ROWS}; with --json 50]",
 )  # fmt: skip
+@click.option("--verify", is_flag=True, help="Simulate the best plans beside the closed form.")
 @click.option(
     "--request", "request_file", type=click.File("rb"), metavar="FILE|-",
     help="The whole request as JSON, as POST /v1/plans takes it.",

@@ -24,6 +24,7 @@ ABSENT = "-"
 def report(answer: Answer, most_rows: int) -> RenderableType:
     """Everything the answer says, at most `most_rows` candidates in full."""
     parts: list[RenderableType] = [*_summary(answer, most_rows)]
+    parts += _verification(answer)
     parts += _comparison(answer["replicas_vs_tensor_parallel"])
     parts += _rejected(answer["rejected"])
     parts += _sentences("Warnings", [warning["detail"] for warning in answer["warnings"]])
@@ -50,6 +51,8 @@ def _question(inputs: Answer) -> str:
         load = "at saturation"
     elif workload["concurrency"] is not None:
         load = f"{workload['concurrency']} requests in flight"
+        if workload["start"] == "burst":
+            load = f"a burst of {workload['num_requests']} requests, {load}"
     else:
         load = f"{workload['request_rate_per_s']:g} requests/s"
     lengths = " and ".join(
@@ -150,6 +153,38 @@ def _share(value: float | None) -> str:
 
 def _money(amount: str | None) -> str:
     return ABSENT if amount is None else f"{Decimal(amount):,.2f}"
+
+
+def _verification(answer: Answer) -> Iterator[RenderableType]:
+    """What the simulations measured; in brackets the closed form over it."""
+    subject = answer["recommended"] or answer["nearest"]
+    shown = [subject, *answer["pareto"]] if subject else []
+    rows = []
+    for i, one in enumerate(shown):
+        if one["verification"] and one not in shown[:i]:
+            rows.append([f"  {one['hardware']}", _split(one), *_simulated(one["verification"])])
+    if not rows:
+        return
+    yield ""
+    yield heading("Simulated, and the closed form over it")
+    headers = [
+        "  hardware", "replicas\nx split", "requests", "TTFT\np95 ms", "TPOT\np95 ms",
+        "E2E\np95 ms", "output\ntok/s", "SLO\nmet",
+    ]  # fmt: skip
+    yield Figures(headers, rows, texts=2)
+
+
+def _simulated(found: Mapping[str, Any]) -> list[str]:
+    if found["reason"]:
+        return [ABSENT] * 6
+    ratios = found["agreement"]
+    pairs = [
+        (found["latency"][f"{metric}_ms"]["p95"], ratios[metric]["p95"])
+        for metric in ("ttft", "tpot", "e2e")
+    ]
+    pairs.append((found["throughput"]["output_tokens_per_s"], ratios["throughput"]))
+    figures = [ABSENT if r is None else f"{_figure(v)} ({r:.2f})" for v, r in pairs]
+    return [str(found["requests"]), *figures, "yes" if found["slo_met"] else "no"]
 
 
 def _comparison(entries: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:

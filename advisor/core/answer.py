@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
+from advisor.core.confidence import Regime, regime
 from advisor.core.decision import Verdicts
 from advisor.core.enumeration import kv_precisions, weight_precisions
-from advisor.core.evaluation import Candidates, Evaluator, hourly_cost
+from advisor.core.evaluation import Candidates, Evaluator, hourly_cost, meets_slos
 from advisor.core.layouts import Layout
+from advisor.core.load import Served
 from advisor.core.precision import compute_arithmetic
 from advisor.core.units import GIB, MS_PER_S
-from advisor.core.workload import STATISTICS, Length, PlanRequest
+from advisor.core.verification import Simulated
+from advisor.core.workload import METRICS, STATISTICS, Length, PlanRequest
 
 _COST_DIGITS = Context(prec=6, rounding=ROUND_HALF_EVEN)
 """Costs per token come from predicted rates: six digits, rounded once."""
@@ -35,10 +41,12 @@ class CandidateWriter:
     """Writes candidates of one plan; what many of them need is computed once."""
 
     def __init__(
-        self, request: PlanRequest, evaluator: Evaluator, candidates: Candidates, verdicts: Verdicts
-    ) -> None:
+        self, request: PlanRequest, evaluator: Evaluator, candidates: Candidates,
+        verdicts: Verdicts, simulated: Mapping[int, Simulated],
+    ) -> None:  # fmt: skip
         self.request, self.evaluator = request, evaluator
         self.candidates, self.verdicts = candidates, verdicts
+        self.simulated = simulated
         self._written: dict[int, dict[str, Any]] = {}
 
     def one(self, row: int) -> dict[str, Any]:
@@ -66,10 +74,7 @@ class CandidateWriter:
                 "compute": compute_arithmetic(split.weights, layout.hardware.dense_tflops),
             },
             "memory": self._memory(index),
-            "latency": {
-                f"{metric}_ms": {s: rounded(value.at(s)[row] * MS_PER_S) for s in STATISTICS}
-                for metric, value in served.latency.items()
-            },
+            "latency": _latency(served, row),
             "throughput": self._throughput(row),
             "load": {
                 "verdict": str(served.verdict[row]),
@@ -80,7 +85,9 @@ class CandidateWriter:
             "cost": self._cost(row, layout),
             "serving": self._serving(index),
             "bottleneck": self._bottleneck(row, index),
-            "slo": self._slo(row),
+            "slo": self._slo(row, index),
+            "confidence": self._confidence(row, index),
+            "verification": self._verification(row),
         }
 
     def _memory(self, index: int) -> dict[str, Any]:
@@ -182,16 +189,107 @@ class CandidateWriter:
         free = max(float(memory.kv_cache[index] - live), 0.0)
         return (total - free) / total
 
-    def _slo(self, row: int) -> dict[str, Any]:
+    def _slo(self, row: int, index: int) -> dict[str, Any]:
         verdicts, served = self.verdicts, self.candidates.served
         ratios = {key: float(ratio[row]) for key, ratio in verdicts.ratios.items()}
         share = float(verdicts.attainment[row])
         return {
             "met": bool(verdicts.meets[row]),
+            "met_probability": rounded(self._met_probability(ratios, index)),
             "attainment": rounded(share),
             "goodput_requests_per_s": rounded(share * served.requests_per_s[row]),
             "binding": max(ratios, key=lambda key: ratios[key]) if ratios else None,
         }
+
+    def _regime(self, index: int) -> Regime:
+        layout, request = self.evaluator.layouts[index], self.request
+        return regime(request.model, layout, request.serving.engine)
+
+    def _met_probability(self, ratios: Mapping[str, float], index: int) -> float:
+        """How likely every SLO is met, given how far predictions lie from measurements: that of the
+        least likely, since errors of one plan go together."""
+        known = self._regime(index)
+        shares = [
+            known.width(key.split("_")[0]).share_below(-math.log(ratio)) if ratio > 0 else 1.0
+            for key, ratio in ratios.items()
+        ]
+        return min(shares, default=1.0)
+
+    def _confidence(self, row: int, index: int) -> dict[str, Any]:
+        """Intervals that hold four times of five; under an open load no more is served than comes,
+        and less where the saturation is less."""
+        known, served = self._regime(index), self.candidates.served
+        floor = self._floors[index]
+        rate = float(served.requests_per_s[row])
+        low, high = known.width("throughput").around(rate)
+        if self.request.workload.mode == "open":
+            least, _ = known.width("throughput").around(float(served.saturation[row]))
+            low, high = min(rate, least), rate
+        tokens = self.request.workload.output_tokens.mean
+        intervals = {
+            f"{name}_ms": known.width(name).around(float(served.latency[name].mean[row]), least)
+            for name, least in (("tpot", floor), ("ttft", 0.0))
+        }
+        return {
+            "regime": known.name,
+            "basis": known.basis,
+            **{
+                name: None if math.isnan(ends[0]) else [rounded(x * MS_PER_S) for x in ends]
+                for name, ends in intervals.items()
+            },
+            "output_tokens_per_s": [rounded(x * tokens) for x in (low, high)],
+        }
+
+    @cached_property
+    def _floors(self) -> list[float]:
+        """The least time of a decode step of one sequence on each layout [s]."""
+        one, context = np.ones((1, 1)), np.full((1, 1), self.request.workload.live_context)
+        floors: list[float] = self.evaluator.steps.floor(one, context)[:, 0].tolist()
+        return floors
+
+    def _verification(self, row: int) -> dict[str, Any] | None:
+        """What a simulation of the candidate measured, beside the closed form."""
+        if row not in self.simulated:
+            return None
+        found, workload = self.simulated[row], self.request.workload
+        answer: dict[str, Any] = {"requests": found.requests, "reason": found.reason}
+        if found.served is None:
+            empty = ("latency", "throughput", "agreement", "slo_met")
+            return answer | dict.fromkeys(empty)
+        served = found.served
+        rate = float(served.requests_per_s[0])
+        return answer | {
+            "latency": _latency(served, 0),
+            "throughput": {
+                "output_tokens_per_s": rounded(rate * workload.output_tokens.mean),
+                "requests_per_s": rounded(rate),
+            },
+            "agreement": agreement(self.candidates.served, row, served),
+            "slo_met": bool(meets_slos(served, self.request.slo, workload.gaps)[0]),
+        }
+
+
+def agreement(closed_form: Served, row: int, simulated: Served) -> dict[str, Any]:
+    """A row of the closed form over the same plan simulated, figure by figure."""
+    latencies = {
+        metric: {
+            statistic: rounded(
+                closed_form.latency[metric].at(statistic)[row]
+                / simulated.latency[metric].at(statistic)[0]
+            )
+            for statistic in STATISTICS
+        }
+        for metric in METRICS
+    }
+    rates = closed_form.requests_per_s[row], simulated.requests_per_s[0]
+    return latencies | {"throughput": rounded(rates[0] / rates[1])}
+
+
+def _latency(served: Served, row: int) -> dict[str, Any]:
+    return {
+        f"{metric}_ms": {s: rounded(value.at(s)[row] * MS_PER_S) for s in STATISTICS}
+        for metric, value in served.latency.items()
+    }
 
 
 def inputs(request: PlanRequest) -> dict[str, Any]:
@@ -210,6 +308,8 @@ def inputs(request: PlanRequest) -> dict[str, Any]:
             "arrival_cv": workload.arrival_cv,
             "peak_to_mean": workload.peak_to_mean,
             "prefix_cache_hit": workload.prefix_cache_hit,
+            "start": workload.start,
+            "num_requests": workload.burst_requests or None,
         },
         "slo": dict(request.slo),
         "objective": request.objective,
@@ -241,6 +341,7 @@ def inputs(request: PlanRequest) -> dict[str, Any]:
             "router_efficiency": serving.router_efficiency,
         },
         "max_candidates": request.max_candidates,
+        "verify": request.verify,
     }
 
 

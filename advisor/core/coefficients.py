@@ -7,7 +7,9 @@ in the core holds a fitted constant.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -23,14 +25,39 @@ def table(name: str) -> Mapping[str, Any]:
 
 
 def coefficient(name: str, hardware: HardwareProfile, engine: str) -> float:
-    """One coefficient: the device's own, else its generation's, its engine's, or the default."""
-    entry = table("coefficients.toml")[name]
+    """One coefficient: the device's own, else that of its engine on its generation, of its
+    generation, of its engine, or the default."""
     override = hardware.efficiency.get(name)
     if override is not None:
         return float(override)
-    by_generation = entry.get("by_generation", {})
-    by_engine = entry.get("by_engine", {})
-    return float(by_generation.get(hardware.generation, by_engine.get(engine, entry["default"])))
+    key = value_key(name, hardware.generation, engine)
+    value = (_changed.get() or {}).get((name, key))
+    return entry_value(table("coefficients.toml")[name], key) if value is None else value
+
+
+def value_key(name: str, generation: str, engine: str) -> str:
+    """Under which key of `coefficients.toml` a coefficient stands for an engine on a generation."""
+    values = table("coefficients.toml")[name].get("values", {})
+    keys = (f"{engine}/{generation}", generation, engine)
+    return next((key for key in keys if key in values), "default")
+
+
+def entry_value(entry: Mapping[str, Any], key: str) -> float:
+    """The value of an entry of `coefficients.toml` under one of its keys."""
+    return float(entry["default"] if key == "default" else entry["values"][key])
+
+
+_changed: ContextVar[Mapping[tuple[str, str], float] | None] = ContextVar("changed", default=None)
+
+
+@contextmanager
+def changed(values: Mapping[tuple[str, str], float]) -> Iterator[None]:
+    """Within it, coefficients have these values, by name and key: to fit them."""
+    token = _changed.set(values)
+    try:
+        yield
+    finally:
+        _changed.reset(token)
 
 
 def coefficient_names() -> tuple[str, ...]:
@@ -45,6 +72,8 @@ def coefficient_bounds(name: str) -> tuple[float, float]:
     """
     if name.endswith(("_us", "_ms")):
         return 0.0, 1e6
-    if name in ("overlap_residue", "shared_link_exponent"):
+    if name.endswith("_exponent"):
+        return 0.0, 2.0
+    if name == "overlap_residue":
         return 0.0, 1.0
     return 1e-3, 1.0

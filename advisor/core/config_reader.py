@@ -79,6 +79,18 @@ class ConfigReader:
             raise self.refuse(key, f"{key} is true or false.", given=value)
         return value
 
+    def text(self, key: str) -> str:
+        """An optional name; "" where there is none."""
+        value = self.get(key)
+        if value is not None and not (isinstance(value, str) and value):
+            raise self.refuse(key, f"{key} is a name.", given=value)
+        return value or ""
+
+    def dtype(self) -> str:
+        """The model's own format, "" where it is not said."""
+        named = self.text("torch_dtype") or self.text("dtype")
+        return named.removeprefix("torch.")
+
     def whole_numbers(self, key: str) -> frozenset[int]:
         """An optional list of whole numbers."""
         value = self.get(key, [])

@@ -9,7 +9,12 @@ from itertools import product
 from math import lcm
 from typing import Any
 
-from advisor.core.engines import refuses_marlin_tiles
+from advisor.core.engines import (
+    context_parallel,
+    default_version,
+    refuses_marlin_tiles,
+    samples_there,
+)
 from advisor.core.errors import FieldError, InvalidInput, between
 from advisor.core.hardware import HardwareProfile
 from advisor.core.layouts import Layout, Split, quantized_parts
@@ -102,15 +107,17 @@ def _splits(request: PlanRequest, device: HardwareProfile) -> Iterator[Split]:
             limits.attention_data_parallel,
             limits.decode_context_parallel,
         ):
-            layers = request.serving.pipeline_layers if pp > 1 else None
-            yield Split(tp, pp, ep, dp, dcp, layers or (), weights, kv_cache)
+            layers = request.serving.pipeline_layers or ()
+            yield Split(tp, pp, ep, dp, dcp, layers, weights, kv_cache)
 
 
 def _rejection(request: PlanRequest, layout: Layout) -> Rejection | None:
     device, split, model = layout.hardware, layout.split, request.model
     found = (
         _arithmetic(layout)
+        or _sampler(request, device)
         or _degrees(model, layout)
+        or _shared_context(request, layout)
         or _shapes(model, layout, refuses_marlin_tiles(request.serving))
         or _links(layout)
     )
@@ -143,6 +150,13 @@ def _arithmetic(layout: Layout) -> Reason | None:
     return None
 
 
+def _sampler(request: PlanRequest, device: HardwareProfile) -> Reason | None:
+    if samples_there(request.serving, device):
+        return None
+    detail = f"FlashInfer samples on NVIDIA's devices alone, and {device.name} is another's."
+    return "sampler_not_on_device", detail, "Leave sampler out, or name another."
+
+
 def _degrees(model: ModelProfile, layout: Layout) -> Reason | None:
     split, shape = layout.split, model.architecture
     tp, context = split.tensor_parallel, split.decode_context_parallel
@@ -152,19 +166,14 @@ def _degrees(model: ModelProfile, layout: Layout) -> Reason | None:
     ):
         if tp % degree:
             detail = f"{name} {degree} does not divide tensor_parallel {tp}."
-            return f"{name}_not_divisible", detail, f"Choose a divisor of {tp}."
+            return f"{name}_not_divisible", detail, _divisor(name, degree, tp)
     if split.attention_ranks % context:
         ranks = split.attention_ranks
         detail = (
             f"decode_context_parallel {context} does not divide the {ranks} ranks of attention."
         )
-        return "decode_context_parallel_not_divisible", detail, f"Choose a divisor of {ranks}."
-    if context > 1 and not _caches(model):
-        detail = f"{model.name} has no attention, so no context to share out."
-        return "no_attention", detail, "Use decode_context_parallel 1."
-    if context > 1 and any(cache.kept < UNBOUNDED for cache in _caches(model)):
-        detail = f"{model.name} has sliding windows, whose context cannot be shared out."
-        return "context_in_windows", detail, "Use decode_context_parallel 1."
+        name = "decode_context_parallel"
+        return f"{name}_not_divisible", detail, _divisor(name, context, ranks)
     if split.expert_parallel > 1 and shape.moe is None:
         return "no_experts", f"{model.name} has no experts to spread.", "Use expert_parallel 1."
     layers = len(shape.layers)
@@ -175,6 +184,35 @@ def _degrees(model: ModelProfile, layout: Layout) -> Reason | None:
     if stages and stages != split.pipeline_parallel:
         detail = f"pipeline_layers names {stages} stages, not {split.pipeline_parallel}."
         return "pipeline_layers_of_other_stages", detail, f"Use pipeline_parallel {stages}."
+    return None
+
+
+def _divisor(name: str, degree: int, ranks: int) -> str:
+    if ranks == 1:
+        return f"Use {name} 1, or {degree} ranks or a multiple of them."
+    return f"Choose a divisor of {ranks}."
+
+
+def _shared_context(request: PlanRequest, layout: Layout) -> Reason | None:
+    """Why the model's tokens, or any in this engine, cannot be shared out over ranks."""
+    model, serving = request.model, request.serving
+    if layout.split.decode_context_parallel == 1:
+        return None
+    remedy = "Use decode_context_parallel 1."
+    if not _caches(model):
+        detail = f"{model.name} has no attention, so no context to share out."
+        return "no_attention", detail, remedy
+    if any(cache.kept < UNBOUNDED for cache in _caches(model)):
+        detail = f"{model.name} has sliding windows, whose context cannot be shared out."
+        return "context_in_windows", detail, remedy
+    able, code = context_parallel(serving), "decode_context_parallel_unsupported"
+    engine = f"{serving.engine} {serving.engine_version or default_version(serving.engine)}"
+    if able == "none":
+        detail = f"{engine} is not known to share out the context of a sequence over ranks."
+        return code, detail, remedy
+    if able == "attention" and model.state_bytes_per_sequence:
+        detail = f"{engine} cannot share out the context of a model with recurrent layers."
+        return code, detail, remedy
     return None
 
 

@@ -276,8 +276,11 @@ def hourly_cost(layout: Layout, accelerators: int) -> Decimal | None:
 
 
 def _front_end(request: PlanRequest, layout: Layout) -> float:
+    device, engine = layout.hardware, request.serving.engine
     name = "moe_front_end_ms" if request.model.architecture.moe else "front_end_ms"
-    return coefficient(name, layout.hardware, request.serving.engine) / MS_PER_S
+    tokens = request.workload.input_tokens.mean
+    each = coefficient("front_end_token_us", device, engine) * 1e-6
+    return coefficient(name, device, engine) / MS_PER_S + tokens * each
 
 
 def _token_budget(layout: Layout, settings: EngineSettings) -> float:

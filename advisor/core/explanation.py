@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from advisor.core.decision import Decision
 from advisor.core.engines import default_version
-from advisor.core.evaluation import hourly_cost
+from advisor.core.evaluation import hourly_cost, slo_ratios
 from advisor.core.hardware import HardwareProfile
 from advisor.core.units import MS_PER_S
+from advisor.core.verification import MOST_SIMULATED, Simulated
 
 BOUND_NAMES = {
     "compute": "compute-bound",
@@ -17,6 +20,9 @@ BOUND_NAMES = {
     "overhead": "overhead-bound",
 }
 """What a phase is called whose time goes to each cause."""
+
+DISAGREEMENT = 1.2
+"""Closed form and simulation are said to differ where one is more than this times the other."""
 
 _OBJECTIVES = {
     "latency": "least p95 end-to-end latency, while another replica gains 1 % or more",
@@ -161,6 +167,20 @@ def assumptions(plan: Decision) -> list[dict[str, str]]:
         stated["routing"] = (
             "Requests go to replicas at random; percentiles assume independent arrivals."
         )
+    if workload.start == "burst":
+        stated["burst"] = (
+            f"Simulated, from a fixed seed: {workload.burst_requests} requests, the first "
+            f"{workload.concurrency} at once, ramp-up and drain included, each client at one "
+            f"replica. The closed form of the steady loop said which {len(plan.candidates)} plans "
+            f"(at most {MOST_SIMULATED}) to simulate; the choice is among these."
+        )
+    elif request.verify:
+        stated["verification"] = (
+            "verification is a simulation from a fixed seed, iteration by iteration, with the same "
+            "step times: it checks the queueing, not these."
+        )
+    if request.verify and workload.start == "burst":
+        stated["verified_burst"] = "The figures of a burst are simulated: verify adds nothing."
     if workload.peak_to_mean != 1:
         stated["peak_rate"] = (
             "Latency and utilization are at the peak rate, cost per token at the mean rate."
@@ -193,6 +213,8 @@ def warnings(plan: Decision) -> list[dict[str, str]]:
                 "(kv_cache_gib_range): start the engine once before buying.",
             )
         )
+    if subject is not None:
+        found += _lowered_default(plan, subject)
     if plan.request.workload.mode == "saturated":
         found.append(
             _message("ttft_undefined", "At saturation the queue has no end: TTFT and E2E are null.")
@@ -203,6 +225,39 @@ def warnings(plan: Decision) -> list[dict[str, str]]:
                 "unstable_candidates", "Unstable plans have no finite latency: theirs is null."
             )
         )
+    return found
+
+
+def _lowered_default(plan: Decision, row: int) -> list[dict[str, str]]:
+    settings = plan.evaluator.settings[int(plan.candidates.layout[row])]
+    if not settings.max_num_seqs_lowered:
+        return []
+    detail = (
+        f"The memory holds {settings.max_num_seqs} blocks of recurrent state, fewer than the "
+        f"default max_num_seqs of {settings.engine} {settings.version}, with which it would not "
+        f"start: start it with max_num_seqs {settings.max_num_seqs}."
+    )
+    return [_message("default_max_num_seqs_lowered", detail)]
+
+
+def disagreements(plan: Decision, simulated: Mapping[int, Simulated]) -> list[dict[str, str]]:
+    """Where a simulation differs from the closed form in what an SLO names, or misses one."""
+    found, request = [], plan.request
+    for row, one in simulated.items():
+        if one.served is None:
+            continue
+        measured = slo_ratios(one.served, request.slo, request.workload.gaps)
+        for key, limit_ms in request.slo.items():
+            closed, true = float(plan.verdicts.ratios[key][row]), float(measured[key][0])
+            text = (
+                f"{describe(plan, row)}: {key} is {true * limit_ms:.4g} ms in the simulation and "
+                f"{closed * limit_ms:.4g} ms in the closed form"
+            )
+            if closed <= 1 < true:
+                detail = f"{text}: the simulation misses the limit of {limit_ms:g} ms."
+                found.append(_message("simulation_misses_slo", detail))
+            elif not max(closed, true) <= DISAGREEMENT * min(closed, true):
+                found.append(_message("simulation_differs", f"{text}."))
     return found
 
 

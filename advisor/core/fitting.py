@@ -44,12 +44,14 @@ def evaluator(request: PlanRequest, layouts: Sequence[Layout]) -> tuple[Evaluato
     for i, layout in enumerate(layouts):
         if _expands_latents(request, layout, settings[i]):
             rejected.append(_expanded(layout, settings[i]))
+        elif _seqs_exceed_tokens(settings[i]):
+            rejected.append(_more_seqs_than_tokens(layout, settings[i]))
         elif not fit.fits[i]:
             proposal = proposals.get(layout.hardware) or what_fits(request, layout.hardware)
             proposals[layout.hardware] = proposal
             rejected.append(_unfit(request, layout, settings[i], fit, i, proposal))
         elif fit.state_blocks[i] < settings[i].max_num_seqs:
-            rejected.append(_few_state_blocks(layout, settings[i], int(fit.state_blocks[i])))
+            rejected.append(_few_state_blocks(request, layout, settings[i], fit.state_blocks[i]))
         elif request.objective in _PRICED and layout.hardware.price is None:
             rejected.append(_unpriced(layout, request.objective))
         else:
@@ -68,7 +70,7 @@ def _fit(
     for i, each in enumerate(settings):
         blocks = fit.state_blocks[i]
         if 1 <= blocks < each.max_num_seqs and not each.max_num_seqs_asked:
-            settings[i] = replace(each, max_num_seqs=int(blocks))
+            settings[i] = replace(each, max_num_seqs=int(blocks), max_num_seqs_lowered=True)
             lowered = True
     return memory_fit(request.model, layouts, settings, request.workload) if lowered else fit
 
@@ -174,17 +176,55 @@ def _unfit(
         longest = longest_request(request.model, layout, settings)
         if longest:
             proposal = f"{proposal} Here a request of up to {longest} tokens fits."
-    if need <= fit.kv_cache_high[i] / GIB:
+    sequences = _fewer_sequences(request, layout, settings)
+    if sequences:
+        proposal = f"With max_num_seqs {sequences} it fits here. {proposal}"
+    if fit.spare_high[i] >= 0:
         detail += "; the error of the estimate reaches that"
     return Rejection(layout.hardware.name, layout.split, "does_not_fit", f"{detail}.", proposal)
 
 
-def _few_state_blocks(layout: Layout, settings: EngineSettings, blocks: int) -> Rejection:
+def _fewer_sequences(request: PlanRequest, layout: Layout, settings: EngineSettings) -> int:
+    """Halved as often as it takes, a `max_num_seqs` with which the layout fits and the engine
+    starts: fewer sequences leave more of the sampler's memory. 0 where none does."""
+
+    def fits(sequences: int) -> bool:
+        fewer = replace(settings, max_num_seqs=sequences)
+        fit = memory_fit(request.model, [layout], [fewer], request.workload)
+        return bool(fit.fits[0] and fit.state_blocks[0] >= sequences)
+
+    sequences = settings.max_num_seqs
+    if not fits(1):
+        return 0
+    while not fits(sequences):
+        sequences //= 2
+    return sequences
+
+
+def _seqs_exceed_tokens(settings: EngineSettings) -> bool:
+    within = settings.seqs_within_tokens
+    return within and settings.max_num_seqs > settings.max_num_batched_tokens
+
+
+def _more_seqs_than_tokens(layout: Layout, settings: EngineSettings) -> Rejection:
+    sequences, tokens = settings.max_num_seqs, settings.max_num_batched_tokens
     detail = (
-        f"max_num_seqs {settings.max_num_seqs} exceeds the {blocks} blocks of recurrent state that "
-        f"the memory holds: {settings.engine} would not start."
+        f"max_num_seqs {sequences} exceeds max_num_batched_tokens {tokens}: {settings.engine} "
+        f"{settings.version} would not start."
     )
-    remedy = f"Set max_num_seqs to {blocks} or less."
+    remedy = f"Set max_num_seqs to {tokens} or less, or max_num_batched_tokens to {sequences}."
+    return Rejection(layout.hardware.name, layout.split, "more_seqs_than_tokens", detail, remedy)
+
+
+def _few_state_blocks(
+    request: PlanRequest, layout: Layout, settings: EngineSettings, blocks: float
+) -> Rejection:
+    detail = (
+        f"max_num_seqs {settings.max_num_seqs} exceeds the {blocks:.0f} blocks of recurrent state "
+        f"that the memory holds: {settings.engine} would not start."
+    )
+    most = max(int(blocks), _fewer_sequences(request, layout, settings))
+    remedy = f"Set max_num_seqs to {most} or less."
     return Rejection(layout.hardware.name, layout.split, "too_few_state_blocks", detail, remedy)
 
 

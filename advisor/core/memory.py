@@ -2,7 +2,7 @@
 
 KV cache = memory * utilization - weights - activation peak - what lies outside the framework; which
 terms an engine counts is in `engines.toml`. Every term has a range, and so has what is left. All
-per rank; a pipeline holds what its tightest stage holds.
+per rank; every stage of a pipeline has to hold a request, and what the tightest holds counts.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from advisor.core.engines import EngineSettings
 from advisor.core.layouts import ACTIVATION_BYTES, Layout, StageLoad, stage_loads
 from advisor.core.mixers import UNBOUNDED
 from advisor.core.model import ModelProfile
-from advisor.core.paging import paging
+from advisor.core.paging import Paging, paging
 from advisor.core.units import GIB, Estimate
 from advisor.core.workload import Workload
 
@@ -37,14 +38,16 @@ weights within 1.4 %, others up to 8 % over (padding by kernels, parts left unqu
 
 @dataclass(frozen=True)
 class MemoryFit:
-    """Memory of one rank of the tightest stage, arrays of shape (layouts,), in bytes.
+    """Memory of one rank of the stage that fails, else of the tightest; arrays of shape (layouts,),
+    in bytes.
 
     `kv_cache` is expected between `kv_cache_low` and `kv_cache_high`. `need` is the KV cache of one
     request of the longest length admitted, `per_sequence` that of a request at its mean live
-    context. `capacity_tokens` and `max_concurrency` are per replica, at that context; requests
-    leave part of their last blocks unused, so that fewer fit than their tokens would.
-    `reported_tokens` is what the engine prints (nan: not known), `state_blocks` how many sequences
-    it starts with (inf: any number).
+    context. The others are the least of all stages: `spare`, with its range, is what the KV cache
+    has beyond `need`; `capacity_tokens` and `max_concurrency` are per replica, at the mean live
+    context; requests leave part of their last blocks unused, so that fewer fit than their tokens
+    would. `reported_tokens` is what the engine prints (nan: not known), `state_blocks` how many
+    sequences it starts with (inf: any number).
     """
 
     weights: Array
@@ -54,6 +57,9 @@ class MemoryFit:
     kv_cache_high: Array
     need: Array
     per_sequence: Array
+    spare: Array
+    spare_low: Array
+    spare_high: Array
     reported_tokens: Array
     state_blocks: Array
     capacity_tokens: Array
@@ -66,13 +72,17 @@ class MemoryFit:
 
     @property
     def fits(self) -> NDArray[np.bool_]:
-        """Whether at least one request can be held."""
-        return self.kv_cache >= self.need
+        """Whether every stage can hold a request."""
+        return self.spare >= 0
 
     @property
     def uncertain(self) -> NDArray[np.bool_]:
         """Whether it fits by less than the error of the estimate."""
-        return self.fits & (self.kv_cache_low < self.need)
+        return self.fits & (self.spare_low < 0)
+
+
+_LEAST = [field.name for field in fields(MemoryFit)].index("spare")
+"""The first of the fields that are the least of all stages."""
 
 
 def memory_fit(
@@ -89,9 +99,18 @@ def memory_fit(
 def _tightest(
     model: ModelProfile, layout: Layout, settings: EngineSettings, workload: Workload
 ) -> tuple[float, ...]:
-    stages = stage_loads(model, layout.split)
+    """The row of the stage that a request exceeds by most, or that holds fewest requests."""
+    stages = dict.fromkeys(stage_loads(model, layout.split))  # most are alike
     rows = [_stage(model, layout, settings, workload, stage) for stage in stages]
-    return min(rows, key=lambda row: row[-1])
+    if len(rows) == 1:
+        return rows[0]
+    shown = min(rows, key=lambda row: (min(row[_LEAST], 0.0), row[-1]))
+    least = zip(*(row[_LEAST:] for row in rows), strict=True)
+    return *shown[:_LEAST], *(min(column, key=_known_first) for column in least)
+
+
+def _known_first(value: float) -> tuple[bool, float]:
+    return math.isnan(value), value
 
 
 def _stage(
@@ -107,7 +126,9 @@ def _stage(
     kv_cache = kv_cache_bytes(layout, settings, weights, activation)
     pages = paging(stage, settings, split.decode_context_parallel)
     context = workload.live_context
-    alone, filled = pages.held_bytes(context), pages.filled_bytes(context)
+    longest, batched = settings.max_model_len, settings.max_num_batched_tokens
+    alone, filled = _running(pages, context)
+    need = _admitted(pages, longest, batched)
     shared = pages.shared_bytes(context, workload.shared_tokens)
     groups, left = split.attention_data_parallel, max(kv_cache.value, 0.0)
     own, room = alone - shared, max(kv_cache.value - shared, 0.0)
@@ -120,13 +141,27 @@ def _stage(
         kv_cache.value,
         kv_cache.low,
         kv_cache.high,
-        pages.admitted_bytes(settings.max_model_len, settings.max_num_batched_tokens),
+        need,
         alone,
+        kv_cache.value - need,
+        kv_cache.low - need,
+        kv_cache.high - need,
         math.nan if reported is None else reported,
         left // pages.block_bytes if limited else math.inf,
         left * groups / filled * context if filled else UNBOUNDED,
         concurrency,
     )
+
+
+@lru_cache(maxsize=1024)
+def _running(pages: Paging, context: float) -> tuple[float, float]:
+    """What a running sequence takes, and what of it is filled [bytes]."""
+    return pages.held_bytes(context), pages.filled_bytes(context)
+
+
+@lru_cache(maxsize=1024)
+def _admitted(pages: Paging, tokens: float, batched_tokens: int) -> float:
+    return pages.admitted_bytes(tokens, batched_tokens)
 
 
 def longest_request(model: ModelProfile, layout: Layout, settings: EngineSettings) -> int:
@@ -182,10 +217,7 @@ def kv_cache_bytes(
 ) -> Estimate:
     """What is left for the KV cache [bytes], negative where weights and overheads exceed the
     budget. The errors of its terms are independent: their squares add up."""
-    ranks = min(layout.split.tensor_parallel, _OUTSIDE_RANKS[-1])
-    outside = Estimate(
-        *(GIB * float(np.interp(ranks, _OUTSIDE_RANKS, each)) for each in _OUTSIDE_GIB)
-    )
+    outside = _outside(min(layout.split.tensor_parallel, _OUTSIDE_RANKS[-1]))
     graphs = Estimate(*(GIB * each for each in settings.graph_gib))
     total, share = layout.hardware.memory_bytes, settings.memory_utilization
     overheads = activation.value + outside.value + graphs.value
@@ -199,6 +231,12 @@ def kv_cache_bytes(
     less = math.hypot(larger * weights, *(each.high - each.value for each in terms))
     more = math.hypot(smaller * weights, *(each.value - each.low for each in terms))
     return Estimate(left - scale * less, left, left + scale * more)
+
+
+@lru_cache(maxsize=_OUTSIDE_RANKS[-1])
+def _outside(ranks: int) -> Estimate:
+    """Memory outside the framework [bytes] at a number of ranks."""
+    return Estimate(*(GIB * float(np.interp(ranks, _OUTSIDE_RANKS, each)) for each in _OUTSIDE_GIB))
 
 
 def _rounded_up(size: int, multiple: int) -> int:

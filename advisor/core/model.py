@@ -141,7 +141,9 @@ def _read(
     """The architecture, and notes on what of its checkpoint is counted otherwise."""
     outer = ConfigReader(config)
     nested = config.get("text_config")
-    if isinstance(nested, Mapping):
+    if nested is not None and not isinstance(nested, Mapping):
+        raise outer.refuse("text_config", "text_config is an object.", given=nested)
+    if nested is not None:
         inherited = {key: config[key] for key in _SHARED_KEYS if config.get(key) is not None}
         reader = ConfigReader(inherited | dict(nested), "/hf_config/text_config")
     else:

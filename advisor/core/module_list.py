@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from itertools import islice, product
-from typing import Any
 
 _OTHER_NAMES = {
     "language_model.": "",  # text parts of multimodal models
@@ -40,16 +39,14 @@ class ModuleList:
     are the patterns with part of a number.
     """
 
-    def __init__(self, listed: Iterable[Any]) -> None:
-        """What is no text is passed over. ValueError where there are more patterns than anyone
-        writes."""
+    def __init__(self, listed: Iterable[str]) -> None:
+        """ValueError where there are more patterns than anyone writes."""
         self.names: dict[str, set[str]] = {}
         self.patterns: dict[str, set[str]] = {}
         self.wild: set[str] = set()
         for name in listed:
-            if isinstance(name, str):
-                for pattern in _globs(name[3:]) if name.startswith("re:") else (name,):
-                    self._add(_usual(pattern))
+            for pattern in _globs(name[3:]) if name.startswith("re:") else (name,):
+                self._add(_usual(pattern))
         distinct = set().union(*self.patterns.values())
         if len(distinct) > _MOST_PATTERNS or len(self.wild) > _MOST_WILD_PATTERNS:
             raise ValueError("too many patterns of modules")

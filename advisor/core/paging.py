@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from advisor.core.engines import EngineSettings
 from advisor.core.layouts import StageLoad
@@ -112,19 +113,35 @@ class Paging:
 def paging(stage: StageLoad, settings: EngineSettings, context_parallel: int = 1) -> Paging:
     """The pages of a stage on each rank. Over `context_parallel` ranks a sequence's tokens are
     dealt out, so that a block holds as many times the tokens."""
-    block = settings.block_tokens * context_parallel
+    return _paging(
+        stage,
+        settings.block_tokens * context_parallel,
+        settings.frees_windows,
+        settings.latent_row_bytes,
+        settings.sparse_extra_bytes / context_parallel,
+        settings.even_group if settings.shared_pool else None,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _paging(
+    stage: StageLoad, block: int, frees_windows: bool, row_bytes: int, sparse_extra_bytes: float,
+    even_group: float | None,
+) -> Paging:  # fmt: skip
+    """The pages of a stage; without `even_group`, kinds of layers have pools of their own."""
     kinds: dict[tuple[float, float], int] = {}
     for cache in stage.caches:
         if cache.layers:
-            kept = cache.kept if settings.frees_windows else UNBOUNDED
+            kept = cache.kept if frees_windows else UNBOUNDED
             size = cache.kv_bytes / cache.layers
-            if cache.latent and settings.latent_row_bytes:
-                rows = math.ceil(size / settings.latent_row_bytes)
-                size = max(size, rows * settings.latent_row_bytes)
+            if cache.latent and cache.read < cache.kept:
+                size += sparse_extra_bytes
+            if cache.latent and row_bytes:
+                size = max(size, math.ceil(size / row_bytes) * row_bytes)
             kind = (kept, size)
             kinds[kind] = kinds.get(kind, 0) + cache.layers
     alike = not stage.state_layers and len({kept for kept, _ in kinds}) <= 1
-    if not settings.shared_pool or alike:
+    if even_group is None or alike:
         caches = tuple(PagedCache(n * size, kept, block) for (kept, size), n in kinds.items())
         token_bytes = sum(each.kv_bytes for each in caches)
         return Paging(
@@ -133,7 +150,7 @@ def paging(stage: StageLoad, settings: EngineSettings, context_parallel: int = 1
             1 if stage.state_layers else 0,
             token_bytes * block or stage.state_bytes,
         )
-    return _shared(kinds, stage, block, settings.even_group)
+    return _shared(kinds, stage, block, even_group)
 
 
 def _shared(

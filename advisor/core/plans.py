@@ -2,28 +2,39 @@
 
 `plan` is the whole computation; `Plan.as_dict` its answer. The steps stand in modules of their own:
 `enumeration` (which layouts), `memory` (do they fit), `steps` and `batching` (how fast), `load` and
-`queueing` (under this load), `evaluation` (how many replicas), `decision` and `choice` (which one).
+`queueing` (under this load), `evaluation` (how many replicas), `decision` and `choice` (which one),
+`verification` (what a simulation says of it).
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from advisor import __version__
-from advisor.core import answer, comparison, explanation, fitting
+from advisor.core import answer, comparison, explanation, fitting, verification
 from advisor.core.decision import Decision
-from advisor.core.engines import serving_faults
+from advisor.core.engines import serving_faults, version_warnings
 from advisor.core.enumeration import enumerate_layouts, precision_warnings
 from advisor.core.errors import FieldError, InvalidInput, between, unknown_choice
+from advisor.core.verification import BurstEvaluator, Simulated, TooMuchWork
 from advisor.core.workload import OBJECTIVES, SLO_KEYS, PlanRequest
 
 
 class Plan(Decision):
     """A decision that can be written down."""
 
+    @cached_property
+    def simulated(self) -> dict[int, Simulated]:
+        """Rows that were checked by a simulation, where that was asked for."""
+        burst = self.request.workload.start == "burst"
+        return verification.verified(self) if self.request.verify and not burst else {}
+
     def as_dict(self) -> dict[str, Any]:
         """The answer in its API form (all but `id`)."""
-        write = answer.CandidateWriter(self.request, self.evaluator, self.candidates, self.verdicts)
+        write = answer.CandidateWriter(
+            self.request, self.evaluator, self.candidates, self.verdicts, self.simulated
+        )
         shown = self.ranking[: self.request.max_candidates]
         subject = self.recommended if self.recommended is not None else self.nearest
         return {
@@ -44,6 +55,7 @@ class Plan(Decision):
                 *(dict(each) for each in self.request.model.warnings),
                 *self.warnings,
                 *explanation.warnings(self),
+                *explanation.disagreements(self, self.simulated),
             ],
             "planner_version": __version__,
         }
@@ -53,10 +65,23 @@ def plan(request: PlanRequest) -> Plan:
     """Evaluate a request. InvalidInput when its fields contradict each other or the model."""
     _validate(request)
     layouts, rejected = enumerate_layouts(request)
-    warnings = precision_warnings(layouts)
+    warnings = [*version_warnings(request.serving), *precision_warnings(layouts)]
     evaluator, unfit = fitting.evaluator(request, layouts)
     overloaded = fitting.overloaded(request, evaluator)
-    return Plan(request, evaluator, rejected + unfit + overloaded, warnings)
+    decided = Plan(request, evaluator, rejected + unfit + overloaded, warnings)
+    return _burst(decided) if request.workload.start == "burst" else decided
+
+
+def _burst(steady: Plan) -> Plan:
+    """The choice among simulated plans; which are simulated, their steady state says."""
+    request, best = steady.request, verification.best_plans(steady)
+    try:
+        evaluator = BurstEvaluator(steady.evaluator, best)
+        return Plan(request, evaluator, steady.rejected, steady.warnings)
+    except TooMuchWork:
+        detail = "This burst takes too many steps to be simulated: ask for fewer or shorter ones."
+        count = request.workload.burst_requests
+        raise InvalidInput(FieldError("/workload/num_requests", detail, given=count)) from None
 
 
 def _validate(request: PlanRequest) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from advisor.core.architecture import Architecture
@@ -48,6 +48,9 @@ _ALGORITHMS = {
 
 _GROUPS = {128: "", 64: "int4_g64", 32: "int4_g32", -1: "int4_channel"}
 """INT4 formats by how many weights share a scale (-1: all of an output)."""
+
+_STRATEGIES = ("tensor", "channel", "group", "tensor_group", "block")
+"""What shares a scale, in compressed-tensors."""
 
 _DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 _METHODS = (
@@ -95,8 +98,7 @@ def read_checkpoint(
 
 
 def _unquantized(config: ConfigReader) -> Checkpoint:
-    dtype = str(config.get("torch_dtype") or config.get("dtype") or "bfloat16")
-    dtype = dtype.removeprefix("torch.")
+    dtype = config.dtype() or "bfloat16"
     if dtype not in _DTYPES:
         raise config.refuse("torch_dtype", f"{dtype!r} is not known.", allowed=sorted(_DTYPES))
     plain = _DTYPES[dtype]
@@ -110,13 +112,15 @@ def _described(
     """The checkpoint that the object under `key` of `outer` (else of the config) describes."""
     outer = outer or config
     reader = ConfigReader(given, f"{outer.pointer}/{key}")
+    plain, kv_cache = _unquantized(config), _kv_cache(reader)
+    if kv_cache and reader.text("quant_method") in ("", "modelopt") and not given.get("quant_algo"):
+        return replace(plain, kv_cache_precision=kv_cache)  # the KV cache alone
     if given.get("quant_algo") == "MIXED_PRECISION":
         formats = _mixed(reader)
     elif given.get("quant_method") == "compressed-tensors":
         formats = _compressed(outer, key, reader)
     else:
         formats = _uniform(reader, _storage(outer, key, reader))
-    plain = _unquantized(config)
     base = "bf16" if plain.plain_precision == "fp32" else plain.plain_precision
     by_part = {
         part: _part_format(reader, part, layers, formats)
@@ -124,7 +128,8 @@ def _described(
     }
     kept = {part: each for part, (each, _) in by_part.items() if each is not None}
     if not kept:
-        return Checkpoint(base, base, (), _kv_cache(reader) or plain.kv_cache_precision)
+        notes = tuple(_notes(by_part, base, base))
+        return Checkpoint(base, base, (), kv_cache or plain.kv_cache_precision, notes)
     sizes: Counter[str] = Counter()
     for part, each in kept.items():
         sizes[each] += shape.parameters_by_part[part]
@@ -133,7 +138,7 @@ def _described(
         plain_precision=base,
         weights_precision=weights,
         quantized_parts=tuple(part for part, each in kept.items() if each == weights),
-        kv_cache_precision=_kv_cache(reader) or plain.kv_cache_precision,
+        kv_cache_precision=kv_cache or plain.kv_cache_precision,
         notes=tuple(_notes(by_part, weights, base)),
     )
 
@@ -199,20 +204,20 @@ def _notes(
 
 def _storage(outer: ConfigReader, key: str, reader: ConfigReader) -> str:
     given = reader.config
-    algorithm = str(given.get("quant_algo") or "").upper()
-    method = str(given.get("quant_method") or algorithm).lower().removeprefix("intel/")
+    algorithm = reader.text("quant_algo").upper()
+    method = (reader.text("quant_method") or algorithm).lower().removeprefix("intel/")
     found: str | None = None
     if method in ("awq", "gptq", "auto-round"):
         found = _integer(reader, method)
     elif method == "mxfp4":
         found = "mxfp4"
     elif method in ("nvfp4", "modelopt_fp4"):
-        found = "nvfp4"
+        found = _nvfp4(reader, "group_size", given.get("group_size"))
     elif method in ("fp8", "fbgemm_fp8"):
-        found = "fp8_block" if given.get("weight_block_size") else "fp8"
+        found = "fp8" if given.get("weight_block_size") is None else "fp8_block"
         _check_block(reader, "weight_block_size", given.get("weight_block_size"))
     elif method == "bitsandbytes":
-        found = _bitsandbytes(given)
+        found = _bitsandbytes(reader)
     elif method == "quark":
         found = _quark(reader)
     elif method == "modelopt" or method == algorithm.lower():
@@ -231,7 +236,7 @@ def _unknown(outer: ConfigReader, key: str, method: str = "") -> Exception:
 def _integer(reader: ConfigReader, method: str) -> str | None:
     """AWQ, GPTQ and what is packed like them."""
     given = reader.config
-    bits = given.get("bits") or given.get("w_bit")
+    bits = given.get("w_bit") if given.get("bits") is None else given["bits"]
     if bits == 8 and method != "awq":
         return "int8"
     if bits != 4:
@@ -249,38 +254,49 @@ def _grouped(reader: ConfigReader, key: str, group: Any, usual: str) -> str:
     return _GROUPS[group] or usual
 
 
+def _nvfp4(reader: ConfigReader, key: str, group: Any) -> str:
+    if group is not None and not (type(group) is int and group == 16):
+        raise reader.refuse(key, "NVFP4 has groups of 16.", given=group, allowed=[16])
+    return "nvfp4"
+
+
 def _check_block(reader: ConfigReader, key: str, block: Any) -> None:
-    if block and block != [128, 128]:
+    if block is not None and block != [128, 128]:
         detail = "Blocks of 128 x 128 weights are known."
         raise reader.refuse(key, detail, given=block, allowed=[[128, 128]])
 
 
 def _algorithm(reader: ConfigReader, given: Mapping[str, Any]) -> str | None:
     """Model Optimizer's."""
-    found = _ALGORITHMS.get(str(given.get("quant_algo") or "").upper())
+    found = _ALGORITHMS.get(ConfigReader(given, reader.pointer).text("quant_algo").upper())
     group = given.get("group_size")
-    if found == "nvfp4" and group not in (None, 16):
-        raise reader.refuse("group_size", "NVFP4 has groups of 16.", given=group, allowed=[16])
+    if found == "nvfp4":
+        return _nvfp4(reader, "group_size", group)
     return _grouped(reader, "group_size", group, found) if found == "int4_awq" else found
 
 
-def _bitsandbytes(given: Mapping[str, Any]) -> str | None:
-    if given.get("load_in_4bit") or given.get("_load_in_4bit"):
+def _bitsandbytes(reader: ConfigReader) -> str | None:
+    if reader.flag("load_in_4bit") or reader.flag("_load_in_4bit"):
         return "nf4"
-    return "int8" if given.get("load_in_8bit") or given.get("_load_in_8bit") else None
+    return "int8" if reader.flag("load_in_8bit") or reader.flag("_load_in_8bit") else None
 
 
 def _compressed_format(reader: ConfigReader, weights: Mapping[str, Any]) -> str | None:
     kind, group = f"{weights.get('type')}{weights.get('num_bits')}", weights.get("group_size")
+    if weights.get("strategy") not in (None, *_STRATEGIES):
+        detail, given = "The strategy of the weights is not known.", weights.get("strategy")
+        raise reader.refuse("config_groups", detail, given=given, allowed=list(_STRATEGIES))
+    if group is not None and type(group) is not int:
+        raise reader.refuse("config_groups", "group_size is a whole number.", given=group)
     if kind == "float8" and weights.get("strategy") == "block":
         _check_block(reader, "config_groups", weights.get("block_structure"))
         return "fp8_block"
     if kind == "int4":
         channel = group is None and weights.get("strategy") == "channel"
         return _grouped(reader, "config_groups", -1 if channel else group, "int4_gptq")
-    if kind == "float4" and group == 32:
-        return "mxfp4"
-    return {"float8": "fp8", "int8": "int8", "float4": "nvfp4"}.get(kind)
+    if kind == "float4":
+        return "mxfp4" if group == 32 else _nvfp4(reader, "config_groups", group)
+    return {"float8": "fp8", "int8": "int8"}.get(kind)
 
 
 def _quark(reader: ConfigReader) -> str | None:
@@ -304,21 +320,41 @@ def _quark(reader: ConfigReader) -> str | None:
 
 def _objects(reader: ConfigReader, key: str) -> list[Mapping[str, Any]]:
     """The objects in the object under a key, if there is one."""
-    given = reader.config.get(key)
-    values = given.values() if isinstance(given, Mapping) else ()
-    return [each for each in values if isinstance(each, Mapping)]
+    given = reader.get(key, {})
+    if not isinstance(given, Mapping) or not all(isinstance(e, Mapping) for e in given.values()):
+        raise reader.refuse(key, f"{key} is an object of objects.")
+    return list(given.values())
+
+
+_KV_ALGORITHMS = {"FP8": "fp8", "STATIC": "fp8", "INT8": "int8"}
 
 
 def _kv_cache(reader: ConfigReader) -> str | None:
-    given = reader.config
-    scheme = given.get("kv_cache_scheme") or given.get("kv_cache_quant_algo")
-    if isinstance(scheme, Mapping):
-        return "fp8" if (scheme.get("type"), scheme.get("num_bits")) == ("float", 8) else None
-    quark = _objects(reader, "kv_cache_quant_config") + _objects(reader, "layer_quant_config")
-    outputs = [each.get("output_tensors") for each in quark]
-    if any(isinstance(each, Mapping) and each.get("dtype") == "fp8_e4m3" for each in outputs):
-        return "fp8"
-    return "fp8" if str(scheme).upper() in ("FP8", "STATIC") else None
+    """The format of the KV cache, where the checkpoint has one of its own.
+
+    InvalidInput where it is none that is known: it would be counted in 16 bits.
+    """
+    found: list[str] = []
+    for key in ("kv_cache_scheme", "kv_cache_quant_algo"):
+        given = reader.get(key)
+        if isinstance(given, Mapping) and (given.get("type"), given.get("num_bits")) == (
+            "float",
+            8,
+        ):
+            found.append("fp8")
+        elif isinstance(given, str) and given.upper() in _KV_ALGORITHMS:
+            found.append(_KV_ALGORITHMS[given.upper()])
+        elif given is not None:
+            detail, known = "This format of the KV cache is not known.", sorted(_KV_ALGORITHMS)
+            raise reader.refuse(key, detail, given=given, allowed=known)
+    for key in ("kv_cache_quant_config", "layer_quant_config"):
+        for each in _objects(reader, key):
+            output = each.get("output_tensors")
+            if isinstance(output, Mapping) and output.get("dtype") == "fp8_e4m3":
+                found.append("fp8")
+            elif output is not None:
+                raise reader.refuse(key, "Outputs in fp8_e4m3 are known.", given=output)
+    return next(iter(found), None)
 
 
 def _uniform(reader: ConfigReader, storage: str) -> _FormatOf:
@@ -342,8 +378,8 @@ def _compressed(outer: ConfigReader, key: str, reader: ConfigReader) -> _FormatO
         storage = _compressed_format(reader, weights) if isinstance(weights, Mapping) else None
         if storage is None:
             raise _unknown(outer, key, "compressed-tensors")
-        named = targets if isinstance(targets, list) else []
-        by_name = named and all(str(each).startswith("re:") for each in named)
+        named = _texts(reader, "config_groups", targets)
+        by_name = named and all(each.startswith("re:") for each in named)
         modules = _modules(reader, named) if by_name else None
         groups.append((storage, modules))
     if not groups:
@@ -378,15 +414,26 @@ def _mixed(reader: ConfigReader) -> _FormatOf:
 
 def _left_out(reader: ConfigReader) -> ModuleList:
     """What stays as it is, also by the rules (`-:`) of GPTQModel."""
-    lists = [names for key in _LEFT_OUT if isinstance(names := reader.config.get(key), list)]
-    rules = reader.config.get("dynamic") or {}
+    names = [name for key in _LEFT_OUT for name in _texts(reader, key, reader.config.get(key))]
+    rules = reader.get("dynamic", {})
     if not isinstance(rules, Mapping) or not all(str(rule).startswith("-:") for rule in rules):
         raise reader.refuse("dynamic", "Rules that leave modules out (`-:`) are expected.")
     expressions = [f"re:{rule[2:]}" for rule in rules]
-    return _modules(reader, [*(name for names in lists for name in names), *expressions])
+    return _modules(reader, [*names, *expressions])
 
 
-def _modules(reader: ConfigReader, listed: list[Any]) -> ModuleList:
+def _texts(reader: ConfigReader, key: str, given: Any) -> list[str]:
+    """An optional list of names."""
+    if given is not None and not (isinstance(given, list) and all(map(_is_text, given))):
+        raise reader.refuse(key, f"{key} lists names of modules.")
+    return given or []
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _modules(reader: ConfigReader, listed: list[str]) -> ModuleList:
     try:
         return ModuleList(listed)
     except ValueError as error:

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.core.attention import UNBOUNDED
 from advisor.core.collectives import all_reduce_seconds, all_to_all_seconds
 
 Array = NDArray[np.float64]
@@ -71,8 +72,8 @@ class ExpertCost(Generic[Value]):
 class LinkCost(Generic[Value]):
     """A stage's collectives: how many all-reduces of `hidden` bytes a token over the attention
     ranks, a gather of `logits` bytes a token that the LM head sees (`gathers`: 0 or 1), dispatches
-    of `dispatched` bytes a token over all ranks, and the hop to the next stage. Links are latency
-    [s] and bandwidth [bytes/s]."""
+    of `dispatched` bytes a token over all ranks, and the hop to the next stage. Links are skew and
+    latency [s] and bandwidth [bytes/s]."""
 
     reduces: Value
     hidden: Value
@@ -83,8 +84,8 @@ class LinkCost(Generic[Value]):
     attention_ranks: Value
     ranks: Value
     context_ranks: Value
-    inner: tuple[Value, Value]
-    outer: tuple[Value, Value]
+    inner: tuple[Value, Value, Value]
+    outer: tuple[Value, Value, Value]
     hop_latency: Value
     hop_token: Value
 
@@ -93,7 +94,7 @@ class LinkCost(Generic[Value]):
 class StageCost(Generic[Value]):
     """What a stage's steps cost in seconds, by part. `state` is moving one sequence's recurrent
     state once, `overlap` the share of the shorter of two times that is not hidden, `fixed` the
-    time that every step takes."""
+    time that every step takes, `sequence` what each sequence adds to it."""
 
     quantized: LinearCost[Value]
     plain: LinearCost[Value]
@@ -103,6 +104,7 @@ class StageCost(Generic[Value]):
     state: Value
     overlap: Value
     fixed: Value
+    sequence: Value
     link: LinkCost[Value]
     ops: Operations[Value]
 
@@ -121,23 +123,33 @@ class StageCost(Generic[Value]):
             (self.quantized.token * tokens, self.quantized.weights),
             (self.plain.token * tokens, self.plain.weights),
             (self.head.token * headed, self.head.weights),
-            self._attention(decode, context, prefill, pairs, cached),
+            self._attention(decode, context, prefill, pairs, cached, prompts),
         ]
         if self.experts is not None:
             parts.append(self._experts(self.experts, tokens))
         compute, memory = self._overlapped(parts)
         memory = memory + self.state * (2 * decode + prompts)
         link = self._interconnect(tokens, headed) + self._context_exchange(decode)
-        return compute, memory, link, self.fixed + 0 * link
+        return compute, memory, link, self.fixed + self.sequence * decode + 0 * link
 
     def _attention(
-        self, decode: Value, context: Value, prefill: Value, pairs: Value, cached: Value
+        self,
+        decode: Value,
+        context: Value,
+        prefill: Value,
+        pairs: Value,
+        cached: Value,
+        prompts: Value,
     ) -> tuple[Value, Value]:
         ops = self.ops
+        prompts = ops.maximum(prompts, 1.0)
         compute = memory = 0 * decode
         for cache in self.caches:
             seen = decode * ops.minimum(context, cache.window)
-            pairs_seen = ops.minimum(pairs, prefill * cache.window)
+            pairs_seen = pairs
+            if cache.window < UNBOUNDED:
+                near = pairs_in_window(cached / prompts, prefill / prompts, cache.window, ops)
+                pairs_seen = ops.minimum(pairs, prompts * near)
             compute = compute + cache.decoded * seen + cache.pair * pairs_seen
             read = seen + ops.minimum(cached, cache.window)
             memory = memory + cache.moved * (read + decode + prefill)
@@ -201,12 +213,20 @@ def _row(value: Any, index: int) -> Any:
     return value
 
 
+def pairs_in_window(before: Value, tokens: Value, window: float, ops: Operations[Value]) -> Value:
+    """Query-key pairs of a prompt's chunk in a sliding window: the i-th of `tokens` sees
+    min(before + i, window)."""
+    rising = ops.minimum(ops.maximum(window - before, 0.0), tokens)
+    return rising * (before + (rising + 1) / 2) + (tokens - rising) * window
+
+
 def experts_read(experts: int, chosen: int, tokens: Value) -> Value:
     """Distinct experts that `tokens` tokens of a step use in a layer: E (1 - (1 - k/E)^T).
 
     Exact for uniform routing, an upper bound under skew; `chosen` at one token.
     """
-    return experts * (1 - (1 - chosen / experts) ** tokens)
+    unread: Value = (1 - chosen / experts) ** tokens
+    return experts * (1 - unread)
 
 
 def slowest_rank_experts(

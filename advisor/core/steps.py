@@ -7,9 +7,8 @@ sizes; everything broadcasts to (rows, columns).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,17 @@ from advisor.core.coefficients import coefficient
 from advisor.core.layouts import ACTIVATION_BYTES, Layout, StageLoad, stage_loads
 from advisor.core.model import ModelProfile
 from advisor.core.precision import compute_arithmetic
+from advisor.core.roofline import (
+    ON_ARRAYS,
+    ON_FLOATS,
+    CacheCost,
+    ExpertCost,
+    LinearCost,
+    LinkCost,
+    Operations,
+    StageCost,
+    Value,
+)
 
 Array = NDArray[np.float64]
 
@@ -49,6 +59,10 @@ class StepTimes:
         return {cause: getattr(self, cause) / total for cause in CAUSES}
 
 
+StepFunction = Callable[[float, float, float, float, float, float], float]
+"""Seconds of one step of one layout; arguments as those of `StepModel.times`."""
+
+
 @dataclass(frozen=True)
 class _Rates:
     """What a device reaches on one kind of work: FLOP/s and bytes/s, and the plain peak."""
@@ -67,44 +81,26 @@ class StepModel:
     def __init__(self, model: ModelProfile, layouts: Sequence[Layout], engine: str) -> None:
         self.model, self.layouts, self.engine = model, tuple(layouts), engine
         loads = [stage_loads(model, layout.split) for layout in layouts]
-        self._starts = np.cumsum([0, *(len(stages) for stages in loads)])[:-1]
-        self._single = all(len(stages) == 1 for stages in loads)
+        counts = [len(stages) for stages in loads]
+        self._starts = np.cumsum([0, *counts])[:-1]
+        self._counts = np.array(counts)
+        self._single = all(count == 1 for count in counts)
         rows = [
             (layout, stage)
             for layout, stages in zip(layouts, loads, strict=True)
             for stage in stages
         ]
         self._loads = [stage for _, stage in rows]
-        self._columns(rows)
-
-    def _columns(self, rows: Sequence[tuple[Layout, StageLoad]]) -> None:
-        engine, moe = self.engine, self.model.architecture.moe
-        coefficients = [_device_rates(layout, stage, engine) for layout, stage in rows]
         names = [f.name for f in fields(StageLoad) if f.name not in ("caches", "experts_quantized")]
-        self.load = {n: _column(getattr(stage, n) for _, stage in rows) for n in names}
-        self.rate = {
-            key: (
-                _column(each[key].flop_s for each in coefficients),
-                _column(each[key].bytes_s for each in coefficients),
-            )
-            for key in ("quantized", "plain", "experts", "attention")
-        }
-        self.peak = _column(max(r.peak for r in each.values()) for each in coefficients)
-        self.data_sheet_bytes_s = _column(layout.hardware.memory_bytes_s for layout, _ in rows)
-        self.stages = _column(layout.split.pipeline_parallel for layout, _ in rows)
-        self.attention_groups = _column(layout.split.attention_data_parallel for layout, _ in rows)
-        self.expert_ranks = _column(layout.split.expert_parallel for layout, _ in rows)
-        self.attention_ranks = _column(layout.split.attention_ranks for layout, _ in rows)
-        self.ranks = _column(layout.split.tensor_parallel for layout, _ in rows)
-        self.context_ranks = _column(layout.split.decode_context_parallel for layout, _ in rows)
-        inner = [collectives.link_of(la, la.split.attention_ranks, engine) for la, _ in rows]
-        outer = [collectives.link_of(la, la.split.tensor_parallel, engine) for la, _ in rows]
-        self.inner_link, self.outer_link = collectives.columns(inner), collectives.columns(outer)
-        self.hop = collectives.columns([_hop(layout, engine) for layout, _ in rows])
-        self.overlap = _column(
-            coefficient("overlap_residue", la.hardware, engine) for la, _ in rows
-        )
-        self.fixed = _column(_fixed_seconds(la, st, engine, moe is not None) for la, st in rows)
+        self._load = {n: _column(getattr(stage, n) for _, stage in rows) for n in names}
+        splits = [layout.split for layout, _ in rows]
+        self._stages = _column(split.pipeline_parallel for split in splits)
+        self._groups = _column(split.attention_data_parallel for split in splits)
+        self._expert_ranks = _column(split.expert_parallel for split in splits)
+        rates = [_device_rates(layout, stage, engine) for layout, stage in rows]
+        self._peak = _column(max(r.peak for r in each.values()) for each in rates)
+        self._data_sheet_bytes_s = _column(layout.hardware.memory_bytes_s for layout, _ in rows)
+        self._cost = self._stage_cost(rows, rates)
 
     def times(
         self,
@@ -125,43 +121,48 @@ class StepModel:
         decode, context, prefill, pairs, cached, prompts = (
             self._spread(x) for x in (decode, context, prefill, pairs, cached, prompts)
         )
-        batches = self._microbatches(decode)
-        busy = np.clip(prompts, 1.0, batches)  # a prompt's chunk is not split over microbatches
-        each = decode / batches
-        stage = self._stage(each, context, *(x / busy for x in (prefill, pairs, cached, prompts)))
+        batches, busy = microbatches(decode, prompts, self._stages, ON_ARRAYS)
+        each, shares = decode / batches, (x / busy for x in (prefill, pairs, cached, prompts))
+        stage = StepTimes(*self._cost.seconds(each, context, *shares))
         if self._single:
             return stage
         none = np.zeros_like(prefill)
-        plain = self._stage(each, context, none, none, none, none)
-        return self._pipelined(stage, plain, busy, batches - busy)
+        plain = StepTimes(*self._cost.seconds(each, context, none, none, none, none))
+        first, one_pass = self._starts, self._sum_stages(stage.total)
+        busy, batches = (self._broadcast(x)[first] for x in (busy, batches))
+        slowest, slowest_plain = (
+            np.maximum.reduceat(x.total, first, axis=0) for x in (stage, plain)
+        )
+        total = pipelined(one_pass, slowest, slowest_plain, busy, batches, np.maximum)
+        return StepTimes(
+            *(self._sum_stages(getattr(stage, cause)) * total / one_pass for cause in CAUSES)
+        )
 
-    def _stage(
-        self,
-        decode: Array,
-        context: Array,
-        prefill: Array,
-        pairs: Array,
-        cached: Array,
-        prompts: Array,
-    ) -> StepTimes:
-        """One microbatch on each stage, (rows, columns)."""
-        tokens = decode + prefill
-        parts = [
-            self._linear("quantized", "quantized", tokens / self.attention_groups),
-            self._linear("plain", "plain", tokens / self.attention_groups),
-            self._linear("head", "plain", (decode + prompts) / self.attention_groups),
-            self._attention(decode, context, pairs, cached, prefill),
-            self._states(decode, prompts),
-        ]
-        if self.model.architecture.moe:
-            parts.append(self._experts(tokens))
-        compute, memory = self._overlapped(parts)
-        link = self._interconnect(tokens, decode + prompts) + self._context_exchange(decode)
-        return StepTimes(compute, memory, link, self.fixed + 0 * link)
+    def step_function(self, layout: int = 0) -> StepFunction:
+        """The total of `times` for one of the layouts, of floats: tens of times faster a call."""
+        first = int(self._starts[layout])
+        stages = [self._cost.row(first + i) for i in range(int(self._counts[layout]))]
+        if len(stages) == 1:
+            only = stages[0]
+            return lambda *columns: sum(only.seconds(*columns))
 
-    def _microbatches(self, decode: Array) -> Array:
-        """Microbatches in flight: one a stage, but never more than sequences."""
-        return np.asarray(np.clip(decode, 1.0, self.stages))
+        def step(
+            decode: float,
+            context: float,
+            prefill: float,
+            pairs: float,
+            cached: float,
+            prompts: float,
+        ) -> float:
+            batches, busy = microbatches(decode, prompts, len(stages), ON_FLOATS)
+            each, shares = decode / batches, [x / busy for x in (prefill, pairs, cached, prompts)]
+            mixed = [sum(one.seconds(each, context, *shares)) for one in stages]
+            plain = mixed
+            if prefill or prompts:
+                plain = [sum(one.seconds(each, context, 0, 0, 0, 0)) for one in stages]
+            return pipelined(sum(mixed), max(mixed), max(plain), busy, batches, max)
+
+        return step
 
     def floor(self, decode: Array, context: Array) -> Array:
         """The least time of a decode step that physics allows [s], (layouts, columns).
@@ -171,147 +172,114 @@ class StepModel:
         the KV of min(window, context), recurrent state read and written.
         """
         decode, context = self._spread(decode), self._spread(context)
-        decode = decode / self._microbatches(decode)
-        load, groups = self.load, self.attention_groups
+        decode = decode / microbatches(decode, np.ones((1, 1)), self._stages, ON_ARRAYS)[0]
+        load, groups = self._load, self._groups
         weights = load["quantized_bytes"] + load["plain_bytes"] + load["head_bytes"]
         flop = load["quantized_flop"] + load["plain_flop"] + load["head_flop"]
         size = weights + 0 * decode
         work = flop * decode / groups
         moe = self.model.architecture.moe
         if moe:
-            size = size + load["expert_bytes"] * moe.experts_per_token / self.expert_ranks
+            size = size + load["expert_bytes"] * moe.experts_per_token / self._expert_ranks
             work = work + load["experts_flop"] * decode
         size = size + 2 * load["state_bytes"] * decode / groups
-        for kv_bytes, decode_flop, _, read in self._cache_columns:
-            seen = np.minimum(context, read)
-            size = size + kv_bytes * seen * decode / groups
-            work = work + decode_flop * seen * decode / groups
+        for kind in zip(*(stage.caches for stage in self._loads), strict=True):
+            seen = np.minimum(context, kind[0].read)
+            size = size + _column(k.read_bytes for k in kind) * seen * decode / groups
+            work = work + _column(k.decode_flop for k in kind) * seen * decode / groups
         size, work = self._sum_stages(size), self._sum_stages(work)
-        peak, bandwidth = self.peak[self._starts], self.data_sheet_bytes_s[self._starts]
+        peak, bandwidth = self._peak[self._starts], self._data_sheet_bytes_s[self._starts]
         return np.asarray(np.maximum(work / peak, size / bandwidth))
+
+    def _stage_cost(
+        self, rows: Sequence[tuple[Layout, StageLoad]], rates: Sequence[Mapping[str, _Rates]]
+    ) -> StageCost[Array]:
+        """What every stage's parts cost, in columns."""
+        load, groups, moe = self._load, self._groups, self.model.architecture.moe
+
+        def cost(part: str, rate: str, weights: str, shared_by: Array) -> LinearCost[Array]:
+            flop_s = _column(each[rate].flop_s for each in rates)
+            bytes_s = _column(each[rate].bytes_s for each in rates)
+            return LinearCost(
+                load[f"{part}_flop"] / shared_by / flop_s, load[f"{weights}_bytes"] / bytes_s
+            )
+
+        experts = None
+        if moe:
+            experts = ExpertCost(
+                cost("experts", "experts", "expert", np.ones((1, 1))),
+                moe.num_experts,
+                moe.experts_per_token,
+                self._expert_ranks,
+                expected_maximum(self._expert_ranks),
+            )
+        bytes_s = _column(each["plain"].bytes_s for each in rates)
+        return StageCost(
+            quantized=cost("quantized", "quantized", "quantized", groups),
+            plain=cost("plain", "plain", "plain", groups),
+            head=cost("head", "plain", "head", groups),
+            experts=experts,
+            caches=tuple(self._cache_costs(rows, rates)),
+            state=load["state_bytes"] / groups / bytes_s,
+            overlap=_column(
+                coefficient("overlap_residue", la.hardware, self.engine) for la, _ in rows
+            ),
+            fixed=_column(_fixed_seconds(la, st, self.engine, moe is not None) for la, st in rows),
+            sequence=_column(_sequence_seconds(la, self.engine) for la, _ in rows),
+            link=self._link_cost([layout for layout, _ in rows]),
+            ops=ON_ARRAYS,
+        )
+
+    def _cache_costs(
+        self, rows: Sequence[tuple[Layout, StageLoad]], rates: Sequence[Mapping[str, _Rates]]
+    ) -> Iterator[CacheCost[Array]]:
+        """Every cache of the model. A head's query and output, which context parallelism exchanges,
+        are as many elements as half the FLOP per cached token."""
+        groups = self._groups
+        ranks = _column(layout.split.decode_context_parallel for layout, _ in rows)
+        flop_s = groups * _column(each["attention"].flop_s for each in rates)
+        bytes_s = groups * _column(each["attention"].bytes_s for each in rates)
+        for kind in zip(*(stage.caches for _, stage in rows), strict=True):
+            flop = _column(k.decode_flop for k in kind)
+            layers = _column(k.layers for k in kind)
+            yield CacheCost(
+                decoded=flop / flop_s,
+                pair=_column(k.prefill_flop for k in kind) / flop_s,
+                moved=_column(k.read_bytes for k in kind) / bytes_s,
+                window=kind[0].read,
+                exchanges=2 * layers * (ranks > 1),
+                exchanged=flop / groups * ranks / (4 * np.maximum(layers, 1)) * ACTIVATION_BYTES,
+            )
+
+    def _link_cost(self, layouts: Sequence[Layout]) -> LinkCost[Array]:
+        load, groups, moe = self._load, self._groups, self.model.architecture.moe
+        width = self.model.architecture.hidden_size * ACTIVATION_BYTES
+        dispatched = load["moe_layers"] * (groups > 1)
+        ranks = _column(layout.split.tensor_parallel for layout in layouts)
+        inner = [collectives.link_of(la, la.split.attention_ranks, self.engine) for la in layouts]
+        outer = [collectives.link_of(la, la.split.tensor_parallel, self.engine) for la in layouts]
+        skew, latency, hop_bytes_s = collectives.columns([_hop(la, self.engine) for la in layouts])
+        return LinkCost(
+            reduces=load["all_reduces"] - dispatched + 1 / self._stages,
+            hidden=width / groups,
+            gathers=np.where(load["head_flop"] > 0, 1.0, 0.0),
+            logits=load["head_flop"] / groups / width * ACTIVATION_BYTES,
+            dispatches=2 * dispatched,
+            dispatched=(moe.experts_per_token if moe else 0) * width / ranks,
+            attention_ranks=_column(layout.split.attention_ranks for layout in layouts),
+            ranks=ranks,
+            context_ranks=_column(layout.split.decode_context_parallel for layout in layouts),
+            inner=collectives.columns(inner),
+            outer=collectives.columns(outer),
+            hop_latency=skew + latency,
+            hop_token=width / hop_bytes_s,
+        )
 
     def _spread(self, value: Array) -> Array:
         """Repeat layouts' rows for each of their stages."""
         if self._single or value.shape[0] == 1:
             return value
-        counts = np.diff([*self._starts, len(self._loads)])
-        return np.repeat(value, counts, axis=0)
-
-    def _linear(self, group: str, rate: str, tokens: Array) -> tuple[Array, Array]:
-        flop_s, bytes_s = self.rate[rate]
-        compute = self.load[f"{group}_flop"] * tokens / flop_s
-        return compute, self.load[f"{group}_bytes"] / bytes_s + 0 * compute
-
-    @cached_property
-    def _cache_columns(self) -> list[tuple[Array, Array, Array, float]]:
-        """Bytes read, decode and prefill FLOP, and the window read, of each cache of the model."""
-        kinds = zip(*(stage.caches for stage in self._loads), strict=True)
-        return [
-            (
-                _column(k.read_bytes for k in kind),
-                _column(k.decode_flop for k in kind),
-                _column(k.prefill_flop for k in kind),
-                kind[0].read,
-            )
-            for kind in kinds
-        ]
-
-    def _attention(
-        self, decode: Array, context: Array, pairs: Array, cached: Array, prefill: Array
-    ) -> tuple[Array, Array]:
-        flop_s, bytes_s = self.rate["attention"]
-        compute = memory = np.zeros_like(decode)
-        for kv_bytes, decode_flop, prefill_flop, window in self._cache_columns:
-            seen = np.minimum(context, window)
-            pairs_seen = np.minimum(pairs, prefill * window)
-            compute = compute + decode_flop * decode * seen + prefill_flop * pairs_seen
-            read = decode * seen + np.minimum(cached, window * np.maximum(prefill > 0, 1))
-            memory = memory + kv_bytes * (read + decode + prefill)
-        return compute / self.attention_groups / flop_s, memory / self.attention_groups / bytes_s
-
-    def _states(self, decode: Array, prompts: Array) -> tuple[Array, Array]:
-        """Recurrent state is read and written for every decoded token, written once a prompt."""
-        moved = self.load["state_bytes"] * (2 * decode + prompts) / self.attention_groups
-        return 0 * moved, moved / self.rate["plain"][1]
-
-    def _experts(self, tokens: Array) -> tuple[Array, Array]:
-        moe = self.model.architecture.moe
-        assert moe is not None
-        flop_s, bytes_s = self.rate["experts"]
-        read = experts_read(moe.num_experts, moe.experts_per_token, tokens)
-        share = slowest_rank_experts(moe.num_experts, read, self.expert_ranks)
-        skew = share * self.expert_ranks / np.maximum(read, 1e-300)
-        compute = self.load["experts_flop"] * tokens * skew / flop_s
-        return compute, self.load["expert_bytes"] * share / bytes_s
-
-    def _overlapped(self, parts: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
-        """Each part takes the larger of its two times, and a share of the smaller."""
-        compute = memory = np.zeros(1)
-        for by_compute, by_memory in parts:
-            slower = by_compute > by_memory
-            compute = compute + by_compute * np.where(slower, 1.0, self.overlap)
-            memory = memory + by_memory * np.where(slower, self.overlap, 1.0)
-        return compute, memory
-
-    def _interconnect(self, tokens: Array, logits: Array) -> Array:
-        """The layers' all-reduces in each attention group; the embedding's and the logits' once.
-
-        With attention-DP, tokens are dispatched to their experts and combined by all-to-all.
-        """
-        width = self.model.architecture.hidden_size * ACTIVATION_BYTES
-        moe_layers = self.load["moe_layers"]
-        apart = self.attention_groups > 1
-        reduces = self.load["all_reduces"] - np.where(apart, moe_layers, 0) + 1 / self.stages
-        size = tokens * width / self.attention_groups
-        time = reduces * collectives.all_reduce_seconds(
-            size, self.attention_ranks, *self.inner_link
-        )
-        gathered = (
-            logits / self.attention_groups * self.load["head_flop"] / width * ACTIVATION_BYTES
-        )
-        time = time + collectives.all_to_all_seconds(
-            gathered, self.attention_ranks, *self.inner_link
-        ) * (self.load["head_flop"] > 0)
-        moe = self.model.architecture.moe
-        if moe and apart.any():
-            sent = tokens / self.ranks * moe.experts_per_token * width
-            one_way = collectives.all_to_all_seconds(sent, self.ranks, *self.outer_link)
-            time = time + np.where(apart, 2 * moe_layers * one_way, 0.0)
-        latency, bandwidth = self.hop
-        return time + np.where(self.stages > 1, latency + tokens * width / bandwidth, 0.0)
-
-    def _context_exchange(self, decode: Array) -> Array:
-        """Decode context parallelism: in each layer the queries of its ranks' heads are gathered,
-        and the parts of their outputs exchanged.
-
-        A head's query and output are as many elements as half the FLOP per cached token.
-        """
-        time, ranks = np.zeros_like(decode), self.context_ranks
-        if not (ranks > 1).any():
-            return time
-        for kind in zip(*(stage.caches for stage in self._loads), strict=True):
-            layers = _column(load.layers for load in kind)
-            flop = _column(load.decode_flop for load in kind)
-            size = decode / self.attention_groups * flop * ranks / (4 * np.maximum(layers, 1))
-            each = collectives.all_to_all_seconds(size * ACTIVATION_BYTES, ranks, *self.inner_link)
-            time = time + 2 * layers * each
-        return time
-
-    def _pipelined(
-        self, stage: StepTimes, plain: StepTimes, busy: Array, others: Array
-    ) -> StepTimes:
-        """Stages to layouts: the longer of one microbatch's pass and of a full cycle.
-
-        A cycle is `busy` microbatches with prompts and `others` without, at the slowest stage.
-        """
-        one_pass = self._sum_stages(stage.total)
-        slowest = np.maximum.reduceat(stage.total, self._starts, axis=0)
-        slowest_plain = np.maximum.reduceat(plain.total, self._starts, axis=0)
-        first = self._starts
-        cycle = self._broadcast(busy)[first] * slowest
-        cycle = cycle + self._broadcast(others)[first] * slowest_plain
-        scale = np.maximum(one_pass, cycle) / one_pass
-        return StepTimes(*(self._sum_stages(getattr(stage, cause)) * scale for cause in CAUSES))
+        return np.repeat(value, self._counts, axis=0)
 
     def _broadcast(self, value: Array) -> Array:
         return np.broadcast_to(value, (len(self._loads), value.shape[1]))
@@ -320,23 +288,32 @@ class StepModel:
         return value if self._single else np.asarray(np.add.reduceat(value, self._starts, axis=0))
 
 
-def experts_read(experts: int, chosen: int, tokens: Array) -> Array:
-    """Distinct experts that `tokens` tokens of a step use in a layer: E (1 - (1 - k/E)^T).
+def microbatches(
+    decode: Value, prompts: Value, stages: Value, ops: Operations[Value]
+) -> tuple[Value, Value]:
+    """Microbatches in flight: one a stage, but never more than sequences or prompts; and how many
+    of them have prompts (a prompt's chunk is not split over microbatches)."""
+    batches = ops.minimum(ops.maximum(ops.maximum(decode, prompts), 1.0), stages)
+    return batches, ops.minimum(ops.maximum(prompts, 1.0), batches)
 
-    Exact for uniform routing, an upper bound under skew; `chosen` at one token.
-    """
-    return np.asarray(experts * (1 - np.power(1 - chosen / experts, tokens)))
+
+def pipelined(
+    one_pass: Value,
+    slowest: Value,
+    slowest_plain: Value,
+    busy: Value,
+    batches: Value,
+    maximum: Callable[[Value, Value], Value],
+) -> Value:
+    """A pipeline's step [s]: the longer of one microbatch's pass and of a full cycle, which is
+    `busy` microbatches with prompts and the others without, at the slowest stage."""
+    return maximum(one_pass, busy * slowest + (batches - busy) * slowest_plain)
 
 
-def slowest_rank_experts(experts: int, read: Array, ranks: Array) -> Array:
-    """Experts read on the slowest of `ranks` ranks that hold them: the mean, plus the expected
-    largest deviation of as many hypergeometric counts."""
-    share = read / experts
-    held = experts / ranks
-    spread = np.sqrt(held * share * (1 - share) * (experts - held) / max(experts - 1, 1))
-    steps = np.log2(ranks)
-    largest = np.interp(steps, np.arange(len(_EXPECTED_MAXIMUM)), _EXPECTED_MAXIMUM)
-    return np.asarray(np.minimum(read / ranks + largest * spread, np.minimum(read, held)))
+def expected_maximum(ranks: Array) -> Array:
+    """Expected largest of `ranks` standard normal values, by interpolation in log2."""
+    levels = np.arange(len(_EXPECTED_MAXIMUM))
+    return np.asarray(np.interp(np.log2(ranks), levels, _EXPECTED_MAXIMUM))
 
 
 def _column(values: Iterable[float]) -> Array:
@@ -390,5 +367,14 @@ def _fixed_seconds(layout: Layout, stage: StageLoad, engine: str, moe: bool) -> 
     device = layout.hardware
     per_layer = coefficient("layer_overhead_us", device, engine) * stage.layers
     per_layer += coefficient("moe_layer_overhead_us", device, engine) * stage.moe_layers
+    latent = sum(cache.layers for cache in stage.caches if cache.latent)
+    per_layer += coefficient("latent_layer_overhead_us", device, engine) * latent
     step = coefficient("moe_step_overhead_ms" if moe else "step_overhead_ms", device, engine)
     return per_layer * 1e-6 + step * 1e-3 / layout.split.pipeline_parallel
+
+
+def _sequence_seconds(layout: Layout, engine: str) -> float:
+    """Host and sampling time that a sequence adds to a step [s], its share of each stage's; each
+    attention group has its own host process."""
+    cost = coefficient("sequence_overhead_us", layout.hardware, engine) * 1e-6
+    return cost / layout.split.attention_data_parallel / layout.split.pipeline_parallel

@@ -18,6 +18,7 @@ Z95 = 1.6448536269514722
 METRICS = ("ttft", "tpot", "itl", "e2e")
 STATISTICS = ("mean", "p50", "p95", "p99")
 SLO_KEYS = tuple(f"{metric}_{statistic}_ms" for metric in METRICS for statistic in STATISTICS)
+STARTS = ("steady", "burst")
 OBJECTIVES = ("latency", "cost", "throughput", "balanced")
 WEIGHT_PRECISIONS = (
     "fp32", "bf16", "fp16", "fp8", "fp8_block", "int8", "int4_awq", "int4_gptq", "int4_g64",
@@ -25,6 +26,9 @@ WEIGHT_PRECISIONS = (
 )  # fmt: skip
 KV_PRECISIONS = ("bf16", "fp16", "fp8", "int8")
 ENGINES = ("vllm", "sglang", "tensorrt_llm", "generic")
+REQUESTS_A_CLIENT = 10
+"""Requests of a burst to each request in flight, as public benchmarks send."""
+
 MAX_P95_TO_MEAN = math.exp(Z95**2 / 2)
 """No log-normal has a p95 further from its mean than this (3.868)."""
 
@@ -63,6 +67,9 @@ class Workload:
 
     `prefix_cache_hit` is the share of input tokens found in the prefix cache; `arrival_cv` the
     coefficient of variation of the times between arrivals; `peak_to_mean` sizes for the peak rate.
+
+    A closed loop is in its steady state, or a `burst`: all clients send at once, and again when
+    they are answered, until `num_requests` are sent; the whole run counts, as in a benchmark.
     """
 
     input_tokens: Length
@@ -73,6 +80,16 @@ class Workload:
     arrival_cv: float = 1.0
     peak_to_mean: float = 1.0
     prefix_cache_hit: float = 0.0
+    start: str = "steady"
+    num_requests: int | None = None
+
+    @property
+    def burst_requests(self) -> int:
+        """Requests of a burst: ten a client, as public benchmarks send, unless given. 0 of a load
+        that is no burst."""
+        if self.start != "burst" or self.concurrency is None:
+            return 0
+        return self.num_requests or REQUESTS_A_CLIENT * self.concurrency
 
     @property
     def mode(self) -> str:
@@ -156,6 +173,7 @@ class PlanRequest:
     limits: Limits = field(default_factory=Limits)
     serving: Serving = field(default_factory=Serving)
     max_candidates: int = 50
+    verify: bool = False
 
     @classmethod
     def from_mapping(
@@ -178,6 +196,7 @@ class PlanRequest:
             limits=ask["limits"],
             serving=ask["serving"],
             max_candidates=ask["max_candidates"],
+            verify=ask["verify"],
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from advisor.core.confidence import BASES
 from advisor.core.engines import SAMPLERS
 from advisor.core.hardware import ARITHMETIC
 from advisor.core.workload import ENGINES, KV_PRECISIONS, OBJECTIVES, SLO_KEYS, WEIGHT_PRECISIONS
@@ -51,6 +52,15 @@ class StatisticsAnswer(Answer):
     p50 = Number("[ms]", allow_none=True)
     p95 = Number("[ms]", allow_none=True)
     p99 = Number("[ms]", allow_none=True)
+
+
+class RatiosAnswer(Answer):
+    """Ratios of the statistics of a latency; null: not defined under this load."""
+
+    mean = Number(allow_none=True)
+    p50 = Number(allow_none=True)
+    p95 = Number(allow_none=True)
+    p99 = Number(allow_none=True)
 
 
 class LatencyAnswer(Answer):
@@ -130,9 +140,51 @@ class SloResultAnswer(Answer):
     """Whether the SLOs are met."""
 
     met = Flag("Every SLO is met.")
+    met_probability = Number("How likely that is, given how far predictions lie from measurements.")
     attainment = Number("Share of the requests that meet all of them.", allow_none=True)
     goodput_requests_per_s = Number("Requests that meet all of them.", allow_none=True)
     binding = Choice("The SLO nearest to being missed.", SLO_KEYS, allow_none=True)
+
+
+class MeasuredThroughputAnswer(Answer):
+    """Throughput of the whole plan, simulated."""
+
+    output_tokens_per_s = Number("Under this load.")
+    requests_per_s = Number("Under this load.")
+
+
+class AgreementAnswer(Answer):
+    """The closed form over the simulation, figure by figure: 1 where they agree."""
+
+    ttft = Section(RatiosAnswer)
+    tpot = Section(RatiosAnswer)
+    itl = Section(RatiosAnswer)
+    e2e = Section(RatiosAnswer)
+    throughput = Number("Of the output tokens per second.", allow_none=True)
+
+
+class VerificationAnswer(Answer):
+    """What a simulation of the plan, iteration by iteration, measures under the same load."""
+
+    requests = Whole("Requests measured, after the warm-up.")
+    reason = Text("Why the plan was not simulated; null: it was.", allow_none=True)
+    latency = Section(LatencyAnswer, allow_none=True)
+    throughput = Section(MeasuredThroughputAnswer, allow_none=True)
+    agreement = Section(AgreementAnswer, allow_none=True)
+    slo_met = Flag("Every SLO is met in the simulation.", allow_none=True)
+
+
+class ConfidenceAnswer(Answer):
+    """Intervals that held for four of five measured benchmarks like the plan."""
+
+    regime = Text("Kind of model, engine and generation.")
+    basis = Choice(
+        "`measured`: this engine, accelerator and model; `interpolated`: this engine and "
+        "generation; `physics`: neither.", BASES,
+    )  # fmt: skip
+    tpot_ms = ListOf(Number("[ms]"), "Of the mean; null: not defined.", allow_none=True)
+    ttft_ms = ListOf(Number("[ms]"), "Of the mean; null: not defined.", allow_none=True)
+    output_tokens_per_s = ListOf(Number(), "Of the whole plan.", allow_none=True)
 
 
 class CandidateAnswer(Answer):
@@ -155,6 +207,13 @@ class CandidateAnswer(Answer):
     serving = Section(EngineSettingsAnswer)
     bottleneck = Section(BottleneckAnswer)
     slo = Section(SloResultAnswer)
+    confidence = Section(ConfidenceAnswer, "How sure the figures are.")
+    verification = Section(
+        VerificationAnswer,
+        "null: not asked for by `verify`, or not among the plans simulated, or the figures of a "
+        "burst, which are simulated themselves.",
+        allow_none=True,
+    )
 
 
 class RejectedPrecisionAnswer(Answer):
@@ -211,6 +270,7 @@ class PlanInputsAnswer(Answer):
     limits = Section(LimitsBody)
     serving = Section(ServingBody)
     max_candidates = Whole()
+    verify = Flag()
 
 
 class PlanAnswer(Answer):
@@ -228,7 +288,9 @@ class PlanAnswer(Answer):
         Section(CandidateAnswer), "Front of p95 E2E against hourly cost, by rising cost."
     )
     candidates = ListOf(Section(CandidateAnswer), "Plans evaluated, best first.")
-    candidates_total = Whole("How many there are, those beyond `max_candidates` counted.")
+    candidates_total = Whole(
+        "How many there are, those beyond `max_candidates` counted. Of a burst: those simulated."
+    )
     rejected = ListOf(Section(RejectedAnswer), "Layouts that cannot be, and why.")
     replicas_vs_tensor_parallel = ListOf(
         Section(SpentAnswer), "The accelerators of the plan spent in every way its layouts allow."

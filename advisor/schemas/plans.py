@@ -16,7 +16,7 @@ from advisor.schemas.base import Answer, Closed
 from advisor.schemas.common import AnyJson, PageQuery, page_of
 from advisor.schemas.containers import Either, ListOf, MapOf, Section, plain
 from advisor.schemas.faults import fault
-from advisor.schemas.fields import Choice, Number, Text, Whole
+from advisor.schemas.fields import Choice, Flag, Number, Text, Whole
 from advisor.schemas.hardware import HardwareProfileBody
 from advisor.schemas.models import ModelProfileBody
 from advisor.schemas.workload import LimitsBody, PrecisionBody, ServingBody, WorkloadBody
@@ -58,6 +58,10 @@ class PlanBody(Closed):
     limits = Section(LimitsBody, "Bounds on the search.", load_default=Limits)
     serving = Section(ServingBody, "The engine.", load_default=Serving)
     max_candidates = Whole("Most candidates in the answer, best first.", 1, 1000, load_default=50)
+    verify = Flag(
+        "Simulate the plan recommended and those of the front, and give both answers.",
+        load_default=False,
+    )
 
     @validates_schema
     def bound_the_search(self, data: dict[str, Any], **_: Any) -> None:

@@ -11,6 +11,8 @@ from advisor.core.workload import (
     ENGINES,
     KV_PRECISIONS,
     MAX_P95_TO_MEAN,
+    REQUESTS_A_CLIENT,
+    STARTS,
     WEIGHT_PRECISIONS,
     Length,
     Limits,
@@ -24,6 +26,7 @@ from advisor.schemas.fields import Choice, Flag, Money, Number, Text, Whole
 
 MOST_TOKENS = 10_000_000
 MOST_DEGREE = 1024
+MOST_REQUESTS = 100_000
 
 
 class TokenDistributionBody(Closed):
@@ -88,6 +91,16 @@ class WorkloadBody(Closed):
     prefix_cache_hit = Number(
         "Share of the input tokens found in the prefix cache.", 0, 1, load_default=0.0
     )
+    start = Choice(
+        "Of a closed load. `steady`: as it is after a while; `burst`: every client at once, and "
+        "the whole run counts, as in a benchmark.",
+        STARTS, load_default="steady",
+    )  # fmt: skip
+    num_requests = Whole(
+        "Requests of a burst, `concurrency` or more; null: "
+        f"{REQUESTS_A_CLIENT} x `concurrency`.",
+        1, MOST_REQUESTS, allow_none=True, load_default=None,
+    )  # fmt: skip
 
     @validates_schema
     def one_load(self, data: dict[str, Any], **_: Any) -> None:
@@ -98,6 +111,27 @@ class WorkloadBody(Closed):
             detail = f"Exactly one kind of load is expected, not {len(given)}."
             wrong = fault(detail, allowed=list(kinds)).messages
             raise ValidationError(dict.fromkeys(given or ["_schema"], wrong))
+
+    @validates_schema
+    def burst_of_a_closed_load(self, data: dict[str, Any], **_: Any) -> None:
+        """Only clients can start at once, and only such a run ends after so many requests."""
+        clients, count = data["concurrency"], data["num_requests"]
+        if data["start"] != "burst":
+            if count is not None:
+                wrong = fault("Only a burst has a number of requests.", given=count)
+                raise ValidationError({"num_requests": wrong.messages})
+            return
+        if clients is None:
+            wrong = fault("Only a closed load, of a concurrency, starts in a burst.", given="burst",
+                          allowed=["steady"])  # fmt: skip
+            raise ValidationError({"start": wrong.messages})
+        if count is None and REQUESTS_A_CLIENT * clients <= MOST_REQUESTS:
+            return
+        if count is None or count < clients:
+            detail = f"At {clients} requests in flight a burst needs a number of requests."
+            allowed = {"minimum": clients, "maximum": MOST_REQUESTS}
+            wrong = fault(detail, given=count, allowed=allowed)
+            raise ValidationError({"num_requests": wrong.messages})
 
     @post_load
     def as_workload(self, data: dict[str, Any], **_: Any) -> Workload:

@@ -58,10 +58,15 @@ class Log:
     @property
     def device(self) -> HardwareProfile:
         return HardwareProfile(
-            name="logged", vendor="any", memory_bandwidth_gb_s=1000, dense_tflops={"bf16": 100},
+            name="logged", vendor=self.vendor, memory_bandwidth_gb_s=1000,
+            dense_tflops={"bf16": 100},
             memory_gib=self.number("memory_gib") or 79.2, generation=self.row["generation"],
             interconnect=Interconnect("nvlink", "switched", 100, 8),
         )  # fmt: skip
+
+    @property
+    def vendor(self) -> str:
+        return "amd" if self.row["generation"].startswith("cdna") else "nvidia"
 
     @property
     def serving(self) -> Serving:

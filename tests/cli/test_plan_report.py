@@ -60,6 +60,22 @@ def test_the_table_has_the_figures_of_the_candidates_in_their_order(advisor: Run
     assert "+" in [row[0] for row in rows]
 
 
+def test_a_verified_plan_is_shown_with_the_closed_form_over_the_simulation(advisor: Run):
+    question = (*QUESTION, "--verify", "--replicas", "2")
+    found = answer_to(advisor, *question)["recommended"]["verification"]
+    shown = advisor(*question).stdout.partition("Simulated, and the closed form over it")[2]
+    e2e, ratio = found["latency"]["e2e_ms"]["p95"], found["agreement"]["e2e"]["p95"]
+    assert f"{e2e:,.0f} ({ratio:.2f})" in shown
+    assert "Simulated" not in advisor(*QUESTION, "--replicas", "2").stdout
+
+
+def test_a_burst_is_told_from_a_steady_loop(advisor: Run):
+    load = ("--concurrency", "8", "--input-tokens", "500", "--output-tokens", "50")
+    shown = advisor(*ON_H100, *load, "--start", "burst", "--num-requests", "20").stdout
+    assert "a burst of 20 requests, 8 requests in flight" in " ".join(shown.split())
+    assert "burst" not in advisor(*ON_H100, *load).stdout
+
+
 def test_the_recommended_plan_is_shown_wherever_it_ranks(advisor: Run):
     question = (*COMPARED, "--objective", "balanced")
     ranked = answer_to(advisor, *question)

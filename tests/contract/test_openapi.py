@@ -202,6 +202,13 @@ SITUATIONS: dict[str, dict[str, Any]] = {
         "limits": {"max_accelerators": 1},
     },
     "closed": {"workload": {"concurrency": 16}},
+    "burst": {"workload": {"concurrency": 16, "start": "burst"}},
+    "verified": {"slo": {"ttft_p95_ms": 1000}, "verify": True},
+    "verified, overloaded": {
+        "workload": {"request_rate_per_s": 500},
+        "limits": {"replicas": [1]},
+        "verify": True,
+    },
     "saturated": {"workload": {"saturate": True}, "objective": "throughput"},
     "experts": {"model": "qwen3-30b-a3b", "objective": "latency"},
     "impossible SLO": {"slo": {"ttft_p95_ms": 0.001}},

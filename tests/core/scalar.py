@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import log2
 from typing import Any
 
 from advisor.core.coefficients import coefficient
@@ -207,7 +208,9 @@ class ScalarStep:
                 "expert_gemm_factor", "expert_bandwidth_factor", "mla_attention_factor",
                 "overlap_residue", "layer_overhead_us", "moe_layer_overhead_us",
                 "step_overhead_ms", "moe_step_overhead_ms",
-                "collective_latency_us", "link_efficiency",
+                "latent_layer_overhead_us", "sequence_overhead_us",
+                "collective_skew_us", "collective_latency_us", "collective_growth_us",
+                "link_efficiency", "link_exponent",
             )
         }  # fmt: skip
         tflops = self.device.dense_tflops
@@ -228,11 +231,18 @@ class ScalarStep:
         self.fixed = 1e-6 * get["layer_overhead_us"] * len(self.layers)
         self.fixed += 1e-6 * get["moe_layer_overhead_us"] * self.moe_layers
         self.fixed += 1e-3 * get["moe_step_overhead_ms" if moe else "step_overhead_ms"]
-        self.alpha = 1e-6 * get["collective_latency_us"]
+        if "kv_lora_rank" in self.config:
+            self.fixed += 1e-6 * get["latent_layer_overhead_us"] * len(self.layers)
+        self.each = 1e-6 * get["sequence_overhead_us"]
+        doublings = log2(self.tp) - 1
+        self.skew = 1e-6 * get["collective_skew_us"]
+        self.alpha = 1e-6 * (get["collective_latency_us"] + doublings * get["collective_growth_us"])
         link = self.device.interconnect
         self.link = 1e9 * link.bandwidth_gb_s_per_direction if link else 0.0
         if link and link.topology == "mesh":
             self.link *= (self.tp - 1) / (link.domain_size - 1)
+        elif self.tp > 1:
+            self.link *= 2 ** (doublings * get["link_exponent"])
         self.link *= get["link_efficiency"]
 
     def seconds(
@@ -241,7 +251,8 @@ class ScalarStep:
     ) -> float:  # fmt: skip
         """The step's time."""
         tokens = decode + prefill
-        total = self.fixed + self._link_seconds(tokens, decode + prompts)
+        total = self.fixed + self.each * decode
+        total += self._link_seconds(tokens, decode + prompts)
         for quantized, (size, flop) in self.dense.items():
             rate = self.flop_s[quantized]
             total += self._part(flop * tokens / rate, size / self.bytes_s)
@@ -254,7 +265,11 @@ class ScalarStep:
         flop = moved = 0.0
         for window, (kept, decode_flop, prefill_flop) in self.kinds.items():
             seen = min(context, window)
-            flop += decode_flop * decode * seen + prefill_flop * min(pairs, prefill * window)
+            count = max(prompts, 1.0)
+            before, chunk = cached / count, prefill / count
+            alone = max(min(window - before, chunk), 0.0)  # tokens whose past the window spans
+            near = alone * before + alone * (alone + 1) / 2 + (chunk - alone) * window
+            flop += decode_flop * decode * seen + prefill_flop * min(pairs, near * count)
             before = min(cached, window * max(prefill > 0, 1))
             moved += kept * (decode * seen + before + tokens)
         attend = self._part(
@@ -282,9 +297,9 @@ class ScalarStep:
         if self.tp == 1:
             return 0.0
         ranks, size = self.tp, 2 * tokens * self.hidden
-        one_shot = self.alpha + (ranks - 1) * size / self.link
-        two_shot = 2 * self.alpha + 2 * (ranks - 1) / ranks * size / self.link
+        one_shot = self.skew + self.alpha + (ranks - 1) * size / self.link
+        two_shot = self.skew + 2 * self.alpha + 2 * (ranks - 1) / ranks * size / self.link
         count = 2 * len(self.layers) + 1
         gathered = 2 * logits * 2 * self.head / (2 * self.hidden)
-        gather = self.alpha + (ranks - 1) / ranks * gathered / self.link
+        gather = self.skew + self.alpha + (ranks - 1) / ranks * gathered / self.link
         return count * min(one_shot, two_shot) + gather

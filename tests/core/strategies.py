@@ -25,6 +25,7 @@ EFFICIENCIES = (
 )  # fmt: skip
 FIXED_COSTS = (
     "layer_overhead_us", "moe_layer_overhead_us", "step_overhead_ms", "moe_step_overhead_ms",
+    "latent_layer_overhead_us", "sequence_overhead_us",
     "front_end_ms", "moe_front_end_ms", "collective_latency_us", "shared_collective_latency_us",
     "network_latency_us",
 )  # fmt: skip

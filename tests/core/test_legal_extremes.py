@@ -128,11 +128,10 @@ def test_every_setting_of_an_engine_is_answered(serving, load):
 
 @pytest.mark.parametrize("mode", ["open", "clients", "saturated"])
 def test_more_sequences_than_tokens_of_a_step_do_not_bring_a_replica_down(mode):
-    """The default number of sequences stands beside a token budget that is set smaller: no more
-    of them decode than a step has tokens for."""
+    """Where an engine admits it, no more of them decode than a step has tokens for."""
     load = workload(490, 14, **LOADS[mode])
-    few = {"max_num_batched_tokens": 512, "max_num_seqs": 32}
-    many = {"max_num_batched_tokens": 512, "max_num_seqs": 1024}
+    few = {"engine": "generic", "max_num_batched_tokens": 512, "max_num_seqs": 32}
+    many = {"engine": "generic", "max_num_batched_tokens": 512, "max_num_seqs": 1024}
     limits = {"tensor_parallel": (1,), "replicas": (1,)}
     rates = [
         answer(load=load, serving=serving, limits=limits)["candidates"][0]["throughput"]

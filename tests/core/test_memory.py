@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.layouts import Split, split_layers, stage_loads
+from advisor.catalog.loader import model_documents
+from advisor.core.engines import engine_settings
+from advisor.core.layouts import Layout, Split, split_layers, stage_loads
+from advisor.core.memory import activation_bytes, kv_cache_bytes, memory_fit
+from advisor.core.model import ModelProfile
 from advisor.core.precision import KV_BYTES
+from advisor.core.workload import Serving
 from tests.core import scalar
-from tests.core.profiles import CONFIGS, answer, model, pages, planned, workload
+from tests.core.profiles import CONFIGS, answer, device, model, pages, planned, workload
 from tests.core.strategies import examples, models, served_layouts
 
 GIB = 2**30
@@ -200,3 +207,100 @@ def test_a_smaller_cache_format_holds_twice_as_much():
     found = planned(kv_cache=("bf16", "fp8"), limits={"tensor_parallel": (1,)})
     wide, narrow = found.evaluator.memory.max_concurrency
     assert narrow == pytest.approx(2 * wide)
+
+
+WINDOWS_FIRST = {
+    "model_type": "mistral", "hidden_size": 4096, "intermediate_size": 14336,
+    "num_hidden_layers": 18, "num_attention_heads": 32, "num_key_value_heads": 32,
+    "head_dim": 128, "vocab_size": 32000, "max_position_embeddings": 131072,
+    "sliding_window": 8192, "layer_types": 12 * ["sliding_attention"] + 6 * ["full_attention"],
+    "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+}  # fmt: skip
+
+
+def test_every_stage_of_a_pipeline_has_to_hold_a_request():
+    """131,072 tokens take 12 GiB of 6 layers (16 KiB a token and layer), and 7 GiB are left beside
+    them; the 12 layers with windows hold fewer short requests, but any length."""
+    of = ModelProfile.from_mapping({"name": "windows-first", "hf_config": WINDOWS_FIRST})
+
+    def plan(memory_gib):
+        on = replace(device("h100"), memory_gib=memory_gib)
+        return planned(
+            of, on, workload(1000, 100, saturate=True), objective="throughput",
+            limits={"tensor_parallel": (1,), "pipeline_parallel": (2,)},
+            serving={
+                "pipeline_layers": (12, 6), "max_model_len": 131_072, "max_num_seqs": 64,
+                "max_num_batched_tokens": 256,
+            },
+        )  # fmt: skip
+
+    (refused,) = plan(13.66).rejected
+    assert refused.code == "does_not_fit"
+    assert "needs 12.00 GiB" in refused.detail
+    memory = plan(22.0).evaluator.memory
+    assert memory.fits.tolist() == [True]
+    assert memory.need[0] < 12 * GIB  # what is shown is the stage that holds fewest requests
+
+
+def test_a_stage_that_fits_by_less_than_the_error_makes_the_plan_uncertain():
+    fits = {}
+    of = ModelProfile.from_mapping({"name": "windows-first", "hf_config": WINDOWS_FIRST})
+    for tenths in range(150, 230):
+        layout = Layout(
+            replace(device("h100"), memory_gib=tenths / 10), Split(1, 2, pipeline_layers=(12, 6))
+        )
+        ask = Serving(max_model_len=131_072, max_num_seqs=64, max_num_batched_tokens=256)
+        found = [engine_settings(ask, layout.hardware, layout.split, 0)]
+        memory = memory_fit(of, [layout], found, workload(1000, 100, saturate=True))
+        second = stage_loads(of, layout.split)[1]
+        activation = activation_bytes(of, found[0], second)
+        left = kv_cache_bytes(layout, found[0], second.weight_bytes, activation)
+        assert memory.fits[0] == (left.value >= 12 * GIB)
+        fits[tenths] = (memory.fits[0], memory.uncertain[0])
+        if memory.fits[0]:
+            assert memory.uncertain[0] == (left.low < 12 * GIB)
+    assert len(set(fits.values())) == 3
+
+
+def test_fewer_sequences_are_proposed_where_their_logits_leave_no_room():
+    """65,536 sequences of 128,256 logits at 38.6 bytes would be 302 GiB."""
+    serving = {"max_num_seqs": 65_536, "max_num_batched_tokens": 65_536, "sampler": "pytorch"}
+    fixed = {"tensor_parallel": (1,)}
+    (refused,) = answer("llama-3.1-8b", "h100", limits=fixed, serving=serving)["rejected"]
+    assert refused["code"] == "does_not_fit"
+    proposed = int(re.findall(r"With max_num_seqs (\d+) it fits", refused["remedy"])[0])
+    for seqs, rejections in ((proposed, 0), (2 * proposed, 1)):
+        found = answer("llama-3.1-8b", "h100", limits=fixed,
+                       serving=serving | {"max_num_seqs": seqs})  # fmt: skip
+        assert len(found["rejected"]) == rejections
+
+
+def test_a_default_that_is_lowered_to_the_blocks_of_state_is_told():
+    hybrid = next(each for each in model_documents() if each["name"].startswith("qwen3-next"))
+    of = ModelProfile.from_mapping(hybrid)
+    found = answer(
+        of, replace(device("h100"), memory_gib=43.0), workload(1000, 200, saturate=True),
+        objective="throughput", limits={"tensor_parallel": (4,), "expert_parallel": (1,)},
+    )  # fmt: skip
+    started = found["recommended"]["serving"]["max_num_seqs"]
+    (told,) = [w for w in found["warnings"] if w["code"] == "default_max_num_seqs_lowered"]
+    assert 1 < started < 256  # 43 GiB a rank hold 37.2 of weights
+    assert f"start it with max_num_seqs {started}" in told["detail"]
+
+
+@pytest.mark.parametrize("memory_gib", [43.0, 44.2])
+def test_the_sequences_proposed_for_a_recurrent_model_have_a_block_of_state_each(memory_gib):
+    hybrid = next(each for each in model_documents() if each["name"].startswith("qwen3-next"))
+    of = ModelProfile.from_mapping(hybrid)
+
+    def rejected(sequences):
+        return answer(
+            of, replace(device("h100"), memory_gib=memory_gib), workload(1000, 200, saturate=True),
+            objective="throughput", limits={"tensor_parallel": (4,), "expert_parallel": (1,)},
+            serving={"max_num_seqs": sequences},
+        )["rejected"]  # fmt: skip
+
+    (refused,) = rejected(1024)
+    proposed = int(re.findall(r"max_num_seqs (?:to )?(\d+)", refused["remedy"])[0])
+    assert proposed >= 128
+    assert rejected(proposed) == []

@@ -9,9 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.core.engines import engine_settings
 from advisor.core.layouts import CacheLoad, Split, stage_loads
 from advisor.core.mixers import UNBOUNDED
-from tests.core.profiles import model, pages
+from advisor.core.model import ModelProfile
+from advisor.core.paging import paging
+from advisor.core.workload import Serving
+from tests.core.profiles import config, device, model, pages
 from tests.core.strategies import examples
 
 MIB = 2**20
@@ -105,3 +109,27 @@ def test_context_parallel_ranks_share_out_the_tokens_of_a_sequence():
     shared = stage_loads(model(name), Split(8, decode_context_parallel=8))[0]
     assert pages(alone).admitted_bytes(1024, 0) == 8 * pages(shared).admitted_bytes(1024, 0)
     assert shared.weight_bytes == alone.weight_bytes
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "kv_cache", "latent"),
+    [
+        ("vllm", "0.33.0", "fp8", 656),  # 512 values, 4 scales of 4 bytes, 64 values of 2 bytes
+        ("vllm", "0.33.0", "bf16", 1152),
+        ("sglang", "0.5.6", "fp8", 656),
+        ("generic", None, "fp8", 576),
+    ],
+)
+def test_a_sparse_latent_in_fp8_keeps_its_scales_and_rotary_values(
+    engine, version, kv_cache, latent
+):
+    """DeepSeek-V3.2 (vLLM: MLAAttentionSpec; SGLang: NSATokenToKVPool), and 132 bytes of index."""
+    shape = {"model_type": "deepseek_v32", "index_n_heads": 64, "index_head_dim": 128}
+    of = ModelProfile.from_mapping(
+        {"name": "v3.2", "hf_config": config("deepseek-v3", index_topk=2048, **shape)}
+    )
+    split = Split(8, kv_cache=kv_cache)
+    serving = Serving(engine=engine, engine_version=version)
+    found = engine_settings(serving, device("h200"), split, 4096)
+    pages = paging(stage_loads(of, split)[0], found)
+    assert sum(each.kv_bytes for each in pages.caches) == pytest.approx(61 * (latent + 132))

@@ -40,6 +40,24 @@ MAMBA: dict[str, Any] = {
     "torch_dtype": "bfloat16",
 }
 
+QWEN3_5: dict[str, Any] = {
+    "model_type": "qwen3_5_text",
+    "hidden_size": 5120,
+    "intermediate_size": 17408,
+    "num_hidden_layers": 64,
+    "layer_types": (3 * ["linear_attention"] + ["full_attention"]) * 16,
+    "num_attention_heads": 24,
+    "num_key_value_heads": 4,
+    "head_dim": 256,
+    "linear_num_key_heads": 16,
+    "linear_num_value_heads": 48,
+    "linear_key_head_dim": 128,
+    "linear_value_head_dim": 128,
+    "linear_conv_kernel_dim": 4,
+    "vocab_size": 248320,
+    "max_position_embeddings": 262144,
+}
+
 
 def read(hf_config: dict[str, Any]) -> ModelProfile:
     return ModelProfile.from_mapping({"name": "any", "hf_config": hf_config})
@@ -266,3 +284,45 @@ def test_tiles_are_refused_until_they_are_padded(version, weights, codes):
 def test_windows_cannot_share_out_their_context():
     found = rejected("gpt-oss-120b", "mxfp4", tensor_parallel=16, decode_context_parallel=2)
     assert [each.code for each in found] == ["context_in_windows"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "of", "served"),
+    [
+        ("vllm", "0.10.1.1", "dense", False),
+        ("vllm", "0.10.2", "dense", True),
+        ("vllm", "0.25.1", "dense", True),
+        ("vllm", "0.25.1", "hybrid", False),
+        ("vllm", "0.26.0", "hybrid", True),
+        ("vllm", "0.33.0", "hybrid", True),
+        ("sglang", "0.5.6", "dense", False),
+        ("tensorrt_llm", "1.0", "dense", False),
+        ("generic", None, "hybrid", True),
+    ],
+)
+def test_an_engine_shares_out_the_context_of_models_that_its_version_can(
+    engine, version, of, served
+):
+    """vLLM, kv_cache_coordinator.py: hybrids are asserted away to 0.25, and allowed from 0.26."""
+    profile, ranks = (read(QWEN3_5), 8) if of == "hybrid" else (model("llama-3.1-70b"), 16)
+    asked = request(
+        profile, "h200", weights=("bf16",), serving={"engine": engine, "engine_version": version},
+        limits={"tensor_parallel": (ranks,), "decode_context_parallel": (2,)},
+    )  # fmt: skip
+    found = [each.code for each in enumerate_layouts(asked)[1]]
+    assert found == ([] if served else ["decode_context_parallel_unsupported"])
+
+
+def test_where_one_rank_stands_alone_no_divisor_of_it_is_proposed():
+    for name in ("expert_parallel", "attention_data_parallel", "decode_context_parallel"):
+        (found,) = rejected("qwen3-30b-a3b", "bf16", **{"tensor_parallel": 1, name: 2})
+        assert found.remedy == f"Use {name} 1, or 2 ranks or a multiple of them."
+
+
+def test_stages_of_a_pipeline_that_has_another_number_of_them_are_refused():
+    for pipeline, codes in ((1, ["pipeline_layers_of_other_stages"]), (2, [])):
+        asked = request(
+            "llama-3.1-8b", "h200", serving={"pipeline_layers": (20, 12)},
+            limits={"tensor_parallel": (1,), "pipeline_parallel": (pipeline,)},
+        )  # fmt: skip
+        assert [each.code for each in enumerate_layouts(asked)[1]] == codes

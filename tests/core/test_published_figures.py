@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from advisor.core.layouts import Split, stage_loads
-from advisor.core.steps import StepModel, experts_read
+from advisor.core.roofline import experts_read
+from advisor.core.steps import StepModel
 from tests.core.profiles import CONFIGS, IDEAL, device, layout, model, pages
 
 

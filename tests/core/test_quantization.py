@@ -406,3 +406,75 @@ def test_an_expression_with_more_choices_than_anyone_writes_is_refused():
     described = {"quant_method": "fp8", "ignore": [f"{expression}.*"]}
     error = refusal(config("llama-3.1-8b", quantization_config=described))
     assert error.pointer == "/hf_config/quantization_config"
+
+
+@pytest.mark.parametrize(
+    ("quantization", "key"),
+    [
+        ({"quant_algo": "FP8", "kv_cache_quant_algo": "NVFP4"}, "kv_cache_quant_algo"),
+        ({"quant_algo": "FP8", "kv_cache_quant_algo": []}, "kv_cache_quant_algo"),
+        ({"quant_algo": "FP8", "kv_cache_quant_algo": {}}, "kv_cache_quant_algo"),
+        ({"quant_algo": "FP8", "exclude_modules": "lm_head"}, "exclude_modules"),
+        ({"quant_algo": "FP8", "exclude_modules": [1, None, {}]}, "exclude_modules"),
+        ({"quant_algo": "NVFP4", "group_size": 64}, "group_size"),
+        ({"quant_algo": "NVFP4", "group_size": "x"}, "group_size"),
+        ({"quant_algo": ["FP8"]}, "quant_algo"),
+    ],
+)
+def test_a_second_file_with_values_of_no_meaning_is_refused_by_their_key(quantization, key):
+    error = refusal(config("llama-3.1-8b"), modelopt(**quantization))
+    assert error.pointer == f"/hf_quant_config/quantization/{key}"
+
+
+@pytest.mark.parametrize(
+    ("described", "key"),
+    [
+        ({"quant_method": "nvfp4", "group_size": 64}, "group_size"),
+        ({"quant_method": "modelopt_fp4", "group_size": "x"}, "group_size"),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": "yes"}, "load_in_4bit"),
+        ({"quant_method": "bitsandbytes", "load_in_8bit": 1}, "load_in_8bit"),
+        ({"quant_method": "gptq", "bits": 4, "dynamic": []}, "dynamic"),
+        ({"quant_method": "fp8", "weight_block_size": []}, "weight_block_size"),
+        ({"quant_method": "fp8", "modules_to_not_convert": "lm_head"}, "modules_to_not_convert"),
+        ({"quant_method": "fp8", "kv_cache_scheme": {"type": "int", "num_bits": 4}},
+         "kv_cache_scheme"),
+        ({"quant_method": {}, "quant_algo": "FP8"}, "quant_method"),
+        ({"quant_method": "quark", "layer_quant_config": [], "global_quant_config": {
+            "weight": {"dtype": "fp8_e4m3", "qscheme": "per_tensor"}}}, "layer_quant_config"),
+        ({"quant_method": "compressed-tensors", "config_groups": {"group_0": {
+            "targets": "Linear", "weights": {"type": "float", "num_bits": 8}}}}, "config_groups"),
+        ({"quant_method": "compressed-tensors", "config_groups": {"group_0": {
+            "targets": ["Linear"], "weights": {"type": "float", "num_bits": 4, "group_size": 64}}}},
+         "config_groups"),
+        ({"quant_method": "compressed-tensors", "config_groups": {"group_0": {
+            "weights": {"type": "int", "num_bits": 4, "strategy": "rows"}}}}, "config_groups"),
+    ],
+)  # fmt: skip
+def test_values_of_no_meaning_are_refused_by_their_key(described, key):
+    error = refusal(config("llama-3.1-8b", quantization_config=described))
+    assert error.pointer == f"/hf_config/quantization_config/{key}"
+
+
+def test_a_checkpoint_may_quantize_its_kv_cache_alone():
+    """As NVIDIA's Model Optimizer writes it: `quant_algo` null, `kv_cache_quant_algo` FP8."""
+    for algorithm, stored in (("FP8", "fp8"), ("INT8", "int8")):
+        beside = modelopt(quant_algo=None, kv_cache_quant_algo=algorithm)
+        shape = read_hf_config(config("llama-3.1-8b"), beside)
+        assert (shape.weights_precision, shape.kv_cache_precision) == ("bf16", stored)
+    error = refusal(config("llama-3.1-8b"), modelopt(quant_algo=None, kv_cache_quant_algo=None))
+    assert error.pointer == "/hf_quant_config/quantization"
+
+
+def test_a_checkpoint_that_quantizes_the_lesser_half_of_its_layers_says_so():
+    """39 of 80 layers: all count in 16 bits."""
+    left_out = [f"model.layers.{i}" for i in range(41)]
+    described = {"quant_method": "fp8", "modules_to_not_convert": left_out}
+    profile = ModelProfile.from_mapping({
+        "name": "partly",
+        "hf_config": config("llama-3.1-70b", quantization_config=described),
+    })  # fmt: skip
+    assert profile.architecture.weights_precision == "bf16"
+    assert [each["detail"] for each in profile.warnings] == [
+        f"{part} is quantized in 39 of 80 layers: all count as unquantized."
+        for part in ("attention", "mlp")
+    ]

@@ -246,6 +246,7 @@ PLAN: dict[str, Any] = {
         "router_efficiency": 0.95,
     },
     "max_candidates": 10,
+    "verify": True,
 }
 BREAK_EVEN: dict[str, Any] = examples.BREAK_EVEN["a published training cost"]
 CHECK: dict[str, Any] = examples.CHECK["a claim that needs an answer"]

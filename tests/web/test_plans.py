@@ -20,6 +20,12 @@ SMALL: dict[str, Any] = {
     "workload": {"request_rate_per_s": 2, "input_tokens": 1000, "output_tokens": 100},
     "limits": {"max_accelerators": 4},
 }
+BURST: dict[str, Any] = {
+    "concurrency": 16,
+    "start": "burst",
+    "input_tokens": 1000,
+    "output_tokens": 100,
+}
 
 
 @pytest.fixture
@@ -78,6 +84,41 @@ def test_the_inputs_of_an_answer_are_a_request_with_the_same_answer(shared_clien
     for own in ("id", "created_at"):
         assert first.pop(own) != second.pop(own)
     assert first == second
+
+
+@pytest.mark.parametrize(("given", "meant"), [({}, 160), ({"num_requests": 40}, 40)])
+def test_a_burst_has_ten_requests_a_client_unless_told(
+    shared_client: FlaskClient, given: dict[str, Any], meant: int
+):
+    body = SMALL | {"workload": BURST | given}
+    plan = shared_client.post("/v1/plans", json=body).get_json()
+    assert plan["inputs"]["workload"]["num_requests"] == meant
+    assert plan["recommended"]["load"]["verdict"] == "closed_loop"
+    again = shared_client.post("/v1/plans", json=plan["inputs"]).get_json()
+    assert again["candidates"] == plan["candidates"]
+
+
+def test_a_burst_too_long_to_simulate_is_refused_by_its_number_of_requests(
+    shared_client: FlaskClient,
+):
+    load = BURST | {"num_requests": 100_000, "input_tokens": 100_000}
+    response = shared_client.post("/v1/plans", json=SMALL | {"workload": load})
+    assert only_error(response, "/workload/num_requests")["given"] == 100_000
+
+
+def test_a_verified_plan_gives_both_answers(shared_client: FlaskClient):
+    plain = shared_client.post("/v1/plans", json=SMALL).get_json()["recommended"]
+    plan = shared_client.post("/v1/plans", json=SMALL | {"verify": True}).get_json()
+    checked = plan["recommended"]
+    found = checked["verification"]
+    assert plain["verification"] is None
+    assert plain["latency"] == checked["latency"]
+    assert found["slo_met"]
+    for metric, ratios in found["agreement"].items():
+        if metric != "throughput":
+            for statistic, ratio in ratios.items():
+                values = [each["latency"][f"{metric}_ms"][statistic] for each in (checked, found)]
+                assert ratio == pytest.approx(values[0] / values[1], rel=1e-4)
 
 
 def test_plans_are_listed_newest_first_and_by_model(client: FlaskClient):
@@ -185,7 +226,14 @@ REFUSED = [
     ("hardware", "h100-sxm-80gb", ["/hardware"]),
     ("hardware", ["h100-sxm-80gb"] * 65, ["/hardware"]),
     ("model", 3, ["/model"]),
-    ("verify", True, ["/verify"]),
+    ("verify", "yes", ["/verify"]),
+    ("workload.num_requests", 10, ["/workload/num_requests"]),
+    ("workload", BURST | {"start": "bursts"}, ["/workload/start"]),
+    ("workload", BURST | {"num_requests": 15}, ["/workload/num_requests"]),
+    ("workload", BURST | {"num_requests": 100_001}, ["/workload/num_requests"]),
+    ("workload", BURST | {"concurrency": 10_001}, ["/workload/num_requests"]),
+    ("workload", BURST | {"start": "steady", "num_requests": 16}, ["/workload/num_requests"]),
+    ("workload", BURST | {"concurrency": None, "saturate": True}, ["/workload/start"]),
 ]
 
 

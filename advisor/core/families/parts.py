@@ -17,10 +17,9 @@ def state_value_bytes(config: ConfigReader) -> int:
     """Bytes of a value of recurrent state: as the config asks, else those of the model's dtype."""
     keys = ("mamba_ssm_cache_dtype", "mamba_ssm_dtype")
     key = next((each for each in keys if config.get(each) is not None), keys[0])
-    asked, widths = config.get(key), {"float32": 4, "bfloat16": 2, "float16": 2}
-    if asked in (None, "auto"):
-        asked = str(config.get("torch_dtype") or config.get("dtype")).removeprefix("torch.")
-        return 4 if asked == "float32" else 2
+    asked, widths = config.text(key), {"float32": 4, "bfloat16": 2, "float16": 2}
+    if asked in ("", "auto"):
+        return 4 if config.dtype() == "float32" else 2
     if asked not in widths:
         raise config.refuse(key, "The format is not known.", given=asked, allowed=list(widths))
     return widths[asked]

@@ -1,0 +1,28 @@
+"""How far predictions are from measurements: `python -m advisor.accuracy` prints the page,
+`--write` keeps it as docs/accuracy.md, and the widths of intervals as the core's residuals.toml."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from advisor.accuracy.intervals import as_toml, measured_cases
+from advisor.accuracy.report import report
+from advisor.accuracy.rows import rows
+
+_ROOT = Path(__file__).parents[2]
+
+
+def main() -> None:
+    """Print the page, or write it and the widths."""
+    page, widths = report(rows())
+    if "--write" not in sys.argv[1:]:
+        sys.stdout.write(page)
+        return
+    (_ROOT / "docs" / "accuracy.md").write_text(page, encoding="utf-8")
+    kept = as_toml(widths, measured_cases(rows()))
+    (_ROOT / "advisor" / "core" / "residuals.toml").write_text(kept, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

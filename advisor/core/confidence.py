@@ -1,0 +1,80 @@
+"""How sure a prediction is: an interval that held for four of five measured benchmarks like it.
+
+`residuals.toml` keeps how far predictions lay from what was measured, by what was known of the case
+(`basis`), and which engines, accelerators and models were measured at all. It is written by
+`make accuracy` from the benchmarks in the repository.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+from advisor.core.coefficients import table
+from advisor.core.layouts import Layout
+from advisor.core.model import ModelProfile
+
+BASES = ("measured", "interpolated", "physics")
+_FAMILY = {"ttft": "ttft", "tpot": "tpot", "itl": "tpot", "e2e": "tpot"}
+_Z90 = 1.2815515655446004
+"""Standard normal 90th percentile: an interval of 80 % is so many deviations to each side."""
+
+
+@dataclass(frozen=True)
+class Width:
+    """Both ends of an interval, as logarithms of what is measured over what is predicted."""
+
+    low: float
+    high: float
+
+    def around(self, value: float, floor: float = 0.0) -> tuple[float, float]:
+        """The interval around a predicted value, in its unit; no time falls below its floor."""
+        low, high = value * math.exp(self.low), value * math.exp(self.high)
+        return max(low, floor), max(high, floor)
+
+    def share_below(self, log_limit: float) -> float:
+        """Probability that the logarithm of measured over predicted is below a limit: the error
+        taken as normal, with the interval's ends as its 10th and 90th percentiles."""
+        middle, deviation = (self.low + self.high) / 2, (self.high - self.low) / (2 * _Z90)
+        return 0.5 * math.erfc((middle - log_limit) / (deviation * math.sqrt(2)))
+
+
+@dataclass(frozen=True)
+class Regime:
+    """What was measured like a plan: `measured` (this engine, accelerator and model),
+    `interpolated` (this engine on this generation, with models of this kind) or `physics`
+    (neither)."""
+
+    name: str
+    basis: str
+    kind: str
+
+    def width(self, metric: str) -> Width:
+        """The interval of `ttft`, `tpot`, `itl`, `e2e` or `throughput`."""
+        return _widths()[_FAMILY.get(metric, metric), self.kind, self.basis]
+
+
+def regime(model: ModelProfile, layout: Layout, engine: str) -> Regime:
+    """The regime of a plan."""
+    kind = "moe" if model.architecture.moe else "dense"
+    device, cases = layout.hardware, _measured()
+    if f"{engine}/{device.name}/{model.name}" in cases:
+        basis = "measured"
+    elif f"{engine}/{device.generation}/{kind}" in cases:
+        basis = "interpolated"
+    else:
+        basis = "physics"
+    place = device.generation or "an accelerator of no known generation"
+    return Regime(f"{kind}, {engine} on {place}", basis, kind)
+
+
+@cache
+def _measured() -> frozenset[str]:
+    return frozenset(table("residuals.toml")["measured"])
+
+
+@cache
+def _widths() -> dict[tuple[str, str, str], Width]:
+    rows = table("residuals.toml")["width"]
+    return {(r["metric"], r["kind"], r["basis"]): Width(r["low"], r["high"]) for r in rows}

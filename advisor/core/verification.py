@@ -1,0 +1,446 @@
+"""Plans simulated under a request's own load, replica by replica.
+
+The closed forms know a steady state. A burst has none, so that its plans are simulated as a
+benchmark would run them, from all clients at once to the last answer. Any other load is simulated
+to check the closed forms: without its warm-up and its end, which no steady state has.
+
+Requests are drawn from a fixed seed: the same question has the same answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import chain, zip_longest
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.core.decision import Decision
+from advisor.core.evaluation import Candidates, Evaluator
+from advisor.core.load import LEVELS, Latency, Served, split_cv2
+from advisor.core.replica import ReplicaModel, replica_model
+from advisor.core.requests import Iterations, Requests, Run, sample_requests
+from advisor.core.simulator import simulate
+from advisor.core.workload import Workload
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+MOST_SIMULATED = 20
+"""Plans of a burst that are simulated, at most."""
+
+MOST_VERIFIED = 10
+"""Plans that are checked by simulation, at most."""
+
+MEASURED = 2000
+"""Requests measured of a steady load: the p95 of exponential waits is then right within 4 %."""
+
+MOST_WORK = 300_000.0
+"""Work that the simulations of a request may take, as `Work` counts it: some seconds."""
+
+_SEED = 20_240_601
+_SEQUENCES_A_UNIT = 500
+_LEAST_WARM_UP = 200
+
+
+class TooMuchWork(Exception):
+    """A simulation takes more work than is left."""
+
+
+@dataclass
+class Work:
+    """What is left of the work of a request: a request and a step time count one each, the latter
+    more where many sequences run. Counted, not timed, so that an answer never depends on speed."""
+
+    left: float = MOST_WORK
+
+    def take(self, units: float) -> None:
+        """Raises TooMuchWork when nothing is left."""
+        self.left -= units
+        if self.left < 0:
+            raise TooMuchWork
+
+    def counting(self, replica: ReplicaModel) -> ReplicaModel:
+        """The replica, its step times counted."""
+
+        def step(decode: float, *others: float) -> float:
+            self.take(1 + decode / _SEQUENCES_A_UNIT)
+            return replica.step(decode, *others)
+
+        return replace(replica, step=step)
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What was measured of so many requests, as one row of an evaluation; or the `reason` why
+    nothing was."""
+
+    requests: int = 0
+    served: Served | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A replica's run and how many replicas that the router reaches are alike. Measured are the
+    requests of `counted` and the steps between two moments [s], in which `output_tokens` are
+    answered."""
+
+    run: Run
+    replicas: float
+    counted: slice
+    start_s: float
+    end_s: float
+    output_tokens: float
+
+
+# A burst
+
+
+class BurstEvaluator(Evaluator):
+    """Evaluates plans by simulating the burst: the first of `best`, as (layout, replicas), at least
+    one and as many as half of the work allows; the other half is for plans compared with them."""
+
+    def __init__(self, steady: Evaluator, best: Sequence[tuple[int, int]]) -> None:
+        super().__init__(steady.request, steady.layouts, steady.settings, steady.memory)
+        self.best, self.work = best, Work()
+        self._known: dict[tuple[int, int], Served | None] = {}
+
+    def candidates(self) -> Candidates:
+        """The best plans. TooMuchWork when there is enough for none."""
+        chosen: list[tuple[int, int]] = []
+        for plan in self.best:
+            if chosen and self.work.left < MOST_WORK / 2:
+                break
+            if self._simulated(*plan):
+                chosen.append(plan)
+        if self.best and not chosen:
+            raise TooMuchWork
+        return self.at(chosen)
+
+    def at(self, plans: Sequence[tuple[int, int]]) -> Candidates:
+        """Those of the plans that there is enough work left for, in this order."""
+        return super().at([plan for plan in plans if self._simulated(*plan)])
+
+    def serve(self, layout: Index, serving: Index) -> Served:
+        """Rows that were simulated before."""
+        spare = self.request.limits.spare_replicas
+        pairs = zip(layout.tolist(), serving.tolist(), strict=True)
+        rows = [self._known[i, n + spare] for i, n in pairs]
+        return (
+            Served.joined([row for row in rows if row]) if rows else super().serve(layout, serving)
+        )
+
+    def _simulated(self, layout: int, replicas: int) -> Served | None:
+        if (layout, replicas) not in self._known:
+            serving = replicas - self.request.limits.spare_replicas
+            try:
+                row = simulate_burst(self, layout, serving, self.work).served
+            except TooMuchWork:
+                row = None
+            self._known[layout, replicas] = row
+        return self._known[layout, replicas]
+
+
+def simulate_burst(evaluator: Evaluator, layout: int, serving: int, work: Work) -> Simulated:
+    """A benchmark of `serving` replicas from its first request to its last answer. Clients stay
+    with their replica; where lengths vary, each replica draws its own. TooMuchWork."""
+    workload = evaluator.request.workload
+    assert workload.concurrency is not None
+    a_client = workload.burst_requests / workload.concurrency
+    varied = workload.input_tokens.sigma or workload.output_tokens.sigma
+    replica, parts = _replica(evaluator, layout), list[_Part]()
+    for clients, count in _clients(workload.concurrency, serving):
+        copies = count if varied else 1
+        for _ in range(copies):
+            load = replace(workload, concurrency=clients)
+            rng = np.random.default_rng([_SEED, len(parts)])
+            total = max(round(a_client * clients), clients)
+            work.take(total)
+            requests = sample_requests(load, total, rng)
+            run = _run(evaluator, replica, requests, work)
+            tokens = float(run.requests.output_tokens.sum())
+            alike = _effective(evaluator, count) / copies
+            parts.append(_Part(run, alike, slice(0, total), 0.0, float(run.done_s.max()), tokens))
+    seconds = max(part.end_s for part in parts)
+    parts = [replace(part, end_s=seconds) for part in parts]
+    in_flight = sum(part.replicas * part.run.e2e.sum() for part in parts) / seconds
+    return _measured(evaluator, layout, serving, parts, in_flight)
+
+
+# A steady load
+
+
+def simulate_steady(
+    evaluator: Evaluator, layout: int, serving: int, closed_form: Served, work: Work
+) -> Simulated:
+    """`serving` replicas under the load of the request, warm-up and end cut off; `closed_form` is
+    what was computed of them. A plan that is unstable, or takes too much work, has a reason."""
+    if closed_form.verdict[0] == "unstable":
+        return Simulated(reason="The load exceeds what the plan serves: its queue has no end.")
+    mode = evaluator.request.workload.mode
+    replica = _replica(evaluator, layout)
+    drawn = {"open": _open, "closed": _closed, "saturated": _saturated}[mode]
+    try:
+        parts = [
+            _steady_part(_run(evaluator, replica, requests, work), replicas, first, last)
+            for requests, replicas, first, last in drawn(
+                evaluator, layout, serving, closed_form, work
+            )
+        ]
+    except TooMuchWork:
+        return Simulated(reason=f"A simulation takes more than the {MOST_WORK:,.0f} steps allowed.")
+    found = _measured(evaluator, layout, serving, parts, float(closed_form.concurrency[0]))
+    if mode != "saturated" or found.served is None:
+        return found
+    undefined = Latency(np.full(1, np.nan), np.full((1, len(LEVELS)), np.nan))
+    latency = {**found.served.latency, "ttft": undefined, "e2e": undefined}
+    return replace(found, served=replace(found.served, latency=latency))
+
+
+Drawn = Iterator[tuple[Requests, float, int, int]]
+"""Requests of a replica, how many replicas are alike, and how many requests to leave out at the
+beginning and at the end."""
+
+
+def _open(evaluator: Evaluator, _: int, serving: int, closed_form: Served, work: Work) -> Drawn:
+    """Arrivals at one replica: a random split has more of them come at random. The more they vary,
+    the longer it takes to see as many busy times as of others."""
+    workload, replicas = evaluator.request.workload, _effective(evaluator, serving)
+    assert workload.request_rate_per_s is not None
+    in_flight = math.ceil(float(closed_form.concurrency[0]) / replicas)
+    cv2 = float(split_cv2(workload.arrival_cv, np.array(serving)))
+    rate = workload.request_rate_per_s / replicas
+    load = replace(workload, request_rate_per_s=rate, arrival_cv=math.sqrt(cv2))
+    first, last = max(_LEAST_WARM_UP, 3 * in_flight), 2 * in_flight
+    rng = np.random.default_rng(_SEED)
+    total = first + math.ceil(MEASURED * max(cv2, 1.0)) + last
+    yield _drawn(load, total, rng, work), replicas, first, last
+
+
+def _closed(evaluator: Evaluator, _: int, serving: int, __: Served, work: Work) -> Drawn:
+    workload = evaluator.request.workload
+    assert workload.concurrency is not None
+    for clients, count in _clients(workload.concurrency, serving):
+        load = replace(workload, concurrency=clients)
+        total = 3 * clients + max(MEASURED, 3 * clients)
+        rng = np.random.default_rng(_SEED)
+        requests = _spread(_drawn(load, total, rng, work), clients, rng)
+        yield requests, _effective(evaluator, count), 2 * clients, clients
+
+
+def _saturated(evaluator: Evaluator, layout: int, serving: int, _: Served, work: Work) -> Drawn:
+    """As many requests as will be answered wait from the beginning."""
+    slots = int(evaluator.slots[layout])
+    rng = np.random.default_rng(_SEED)
+    total = 3 * slots + max(MEASURED, 3 * slots)
+    requests = _spread(_drawn(evaluator.request.workload, total, rng, work), slots, rng)
+    yield requests, _effective(evaluator, serving), 2 * slots, slots
+
+
+def _drawn(workload: Workload, count: int, rng: np.random.Generator, work: Work) -> Requests:
+    """Requests of a long run, with exactly the rate and the mean lengths that were asked for."""
+    work.take(count)
+    requests = sample_requests(workload, count, rng)
+    sent_s, inputs, outputs = requests.sent_s, requests.input_tokens, requests.output_tokens
+    if sent_s is not None and workload.request_rate_per_s is not None:
+        rate = workload.request_rate_per_s * workload.peak_to_mean
+        sent_s = sent_s * (count / rate / sent_s[-1])
+    inputs = _scaled(inputs, workload.input_tokens.mean / inputs.mean())
+    new = _scaled(inputs, 1 - workload.prefix_cache_hit)
+    outputs = _scaled(outputs, workload.output_tokens.mean / outputs.mean())
+    return replace(
+        requests, input_tokens=inputs, new_input_tokens=new, output_tokens=outputs, sent_s=sent_s
+    )
+
+
+def _scaled(tokens: Index, factor: float) -> Index:
+    return np.asarray(np.maximum(np.rint(tokens * factor), 1), dtype=np.int64)
+
+
+def _spread(requests: Requests, first: int, rng: np.random.Generator) -> Requests:
+    """The first requests with a random rest of their output, so that a steady loop does not begin
+    in step: with equal lengths it would stay so."""
+    outputs = requests.output_tokens.copy()
+    outputs[:first] = np.ceil(outputs[:first] * (1 - rng.random(first)))
+    return replace(requests, output_tokens=outputs)
+
+
+def _steady_part(run: Run, replicas: float, first: int, last: int) -> _Part:
+    end = len(run.requests) - last
+    done = np.sort(run.done_s)
+    start_s, end_s = float(done[first - 1]), float(done[end - 1])
+    within = (run.done_s > start_s) & (run.done_s <= end_s)
+    tokens = float(run.requests.output_tokens[within].sum())
+    return _Part(run, replicas, slice(first, end), start_s, end_s, tokens)
+
+
+# Both
+
+
+def _effective(evaluator: Evaluator, serving: int) -> float:
+    """Replicas that the router makes use of."""
+    return serving * evaluator.request.serving.router_efficiency
+
+
+def _clients(concurrency: int, replicas: int) -> list[tuple[int, int]]:
+    """Clients of a replica, and how many replicas have so many: none has two more than another."""
+    few, extra = divmod(concurrency, replicas)
+    groups = [(few, replicas - extra), (few + 1, extra)]
+    return [(clients, count) for clients, count in groups if clients and count]
+
+
+def _replica(evaluator: Evaluator, layout: int) -> ReplicaModel:
+    """A replica; one that fits by less than the error of the estimate holds one request."""
+    request, on = evaluator.request, evaluator.layouts[layout]
+    front_end_s = float(evaluator.front_end[layout])
+    replica = replica_model(request.model, on, evaluator.settings[layout], front_end_s)
+    room = max(replica.kv_bytes, replica.held_bytes(1, _longest(request.workload), 0))
+    return replace(replica, kv_bytes=room)
+
+
+def _longest(workload: Workload) -> int:
+    return math.ceil(workload.longest) + 1
+
+
+def _run(evaluator: Evaluator, replica: ReplicaModel, requests: Requests, work: Work) -> Run:
+    """A run of one replica. Of clients, the router holds back what it does not reach: a request
+    waits there before it is sent, as much longer as it is served less."""
+    workload = evaluator.request.workload
+    least_steps = float(requests.new_input_tokens.sum()) / replica.max_num_batched_tokens
+    if least_steps > work.left:
+        raise TooMuchWork
+    run = simulate(work.counting(replica), cut_to_cache(requests, replica, _longest(workload)))
+    if workload.mode == "open":
+        return run
+    held_back = run.e2e * (1 / evaluator.request.serving.router_efficiency - 1)
+    return replace(run, sent_s=run.sent_s - held_back)
+
+
+def cut_to_cache(requests: Requests, replica: ReplicaModel, longest: int) -> Requests:
+    """The requests, drawn lengths cut to what the KV cache holds, which is `longest` or more."""
+    totals = requests.input_tokens + requests.output_tokens
+    low, high = longest, int(totals.max()) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = replica.held_bytes(1, middle - 1, 0) <= replica.kv_bytes
+        low, high = (middle, high) if fits else (low, middle)
+    inputs = np.minimum(requests.input_tokens, low - 1)
+    return replace(
+        requests,
+        input_tokens=inputs,
+        new_input_tokens=np.minimum(requests.new_input_tokens, inputs),
+        output_tokens=np.minimum(requests.output_tokens, low - inputs),
+    )
+
+
+def _measured(
+    evaluator: Evaluator, layout: int, serving: int, parts: Sequence[_Part], concurrency: float
+) -> Simulated:
+    """The row of an evaluation that the parts make together. Throughput is counted in output
+    tokens, which drawn lengths move less than requests."""
+    tokens = evaluator.request.workload.output_tokens.mean
+    saturation = np.array([_effective(evaluator, serving) * evaluator.saturation[layout]])
+    rates = [part.replicas * part.output_tokens / (part.end_s - part.start_s) for part in parts]
+    rate = np.array([sum(rates) / tokens])
+    replicas = [part.replicas for part in parts]
+    served = Served(
+        verdict=np.array([_VERDICTS[evaluator.request.workload.mode]]),
+        utilization=rate / saturation,
+        saturation=saturation,
+        requests_per_s=rate,
+        concurrency=np.array([concurrency]),
+        in_service=np.array([np.average([p.run.in_service for p in parts], weights=replicas)]),
+        latency=_latencies(parts),
+    )
+    return Simulated(sum(part.counted.stop - part.counted.start for part in parts), served)
+
+
+_VERDICTS = {"open": "stable", "closed": "closed_loop", "saturated": "saturated"}
+
+
+def _latencies(parts: Sequence[_Part]) -> dict[str, Latency]:
+    weight = np.concatenate([np.full(len(p.run.e2e[p.counted]), p.replicas) for p in parts])
+    latency = {
+        metric: _latency(
+            np.concatenate([getattr(part.run, metric)[part.counted] for part in parts]), weight
+        )
+        for metric in ("ttft", "tpot", "e2e")
+    }
+    latency["itl"] = _gaps(parts)
+    return latency
+
+
+def _latency(values: Array, weight: Array) -> Latency:
+    """Mean and quantiles of weighted values, those that are defined. With equal weights quantiles
+    are interpolated as numpy's."""
+    defined = ~np.isnan(values)
+    if not defined.any():
+        return Latency(np.full(1, np.nan), np.full((1, len(LEVELS)), np.nan))
+    values, weight = values[defined], weight[defined]
+    order = np.argsort(values)
+    values, weight = values[order], weight[order]
+    before = np.cumsum(weight) - weight
+    position = before / before[-1] if before[-1] else before
+    quantiles = np.interp(LEVELS, position, values)
+    return Latency(np.array([np.average(values, weights=weight)]), quantiles[None, :])
+
+
+def _gaps(parts: Sequence[_Part]) -> Latency:
+    """Single gaps between tokens, over the steps measured of all replicas."""
+    gaps = seconds = 0.0
+    steps, interrupted = [], []
+    for part in parts:
+        run, counted = part.run, part.counted
+        gaps += part.replicas * float((run.requests.output_tokens[counted] - 1).sum())
+        seconds += part.replicas * float((run.done_s - run.first_token_s)[counted].sum())
+        rows = run.iterations
+        seen = (rows.start_s >= part.start_s) & (rows.start_s < part.end_s)
+        columns = {each.name: getattr(rows, each.name)[seen] for each in fields(Iterations)}
+        steps.append(columns | {"decode": columns["decode"] * part.replicas})
+        interrupted.append(np.repeat(run.interrupted_s, max(round(part.replicas), 1)))
+    joined = Iterations(**{key: np.concatenate([each[key] for each in steps]) for key in steps[0]})
+    run = replace(parts[0].run, iterations=joined, interrupted_s=np.concatenate(interrupted))
+    quantiles = [run.itl(level) if gaps else np.nan for level in LEVELS]
+    return Latency(np.array([seconds / gaps if gaps else np.nan]), np.array([quantiles]))
+
+
+# Which plans
+
+
+def best_plans(decided: Decision) -> list[tuple[int, int]]:
+    """Plans worth simulating, as (layout, replicas): the one chosen, then the next best and those
+    along the front by turns, since what a burst asks of a plan no steady state shows."""
+    front = _along(decided.pareto.tolist(), MOST_SIMULATED // 2)
+    turns = chain.from_iterable(zip_longest(decided.ranking, front))
+    rows = [decided.recommended, *turns]
+    chosen = list(dict.fromkeys(row for row in rows if row is not None))[:MOST_SIMULATED]
+    table = decided.candidates
+    return [(int(table.layout[row]), int(table.replicas[row])) for row in chosen]
+
+
+def verified(decided: Decision) -> dict[int, Simulated]:
+    """The plan recommended, or the nearest, and those along the front, simulated; by row."""
+    subject = decided.recommended if decided.recommended is not None else decided.nearest
+    front = _along(decided.pareto[: decided.request.max_candidates].tolist(), MOST_VERIFIED - 1)
+    rows = list(dict.fromkeys(row for row in (subject, *front) if row is not None))
+    table, spare, work = decided.candidates, decided.request.limits.spare_replicas, Work()
+    return {
+        row: simulate_steady(
+            decided.evaluator,
+            int(table.layout[row]),
+            int(table.replicas[row]) - spare,
+            table.served.take(np.array([row])),
+            work,
+        )
+        for row in rows
+    }
+
+
+def _along(rows: list[int], most: int) -> list[int]:
+    """Some of the rows, evenly apart, the first and the last among them."""
+    if len(rows) <= most:
+        return rows
+    return [rows[i] for i in np.linspace(0, len(rows) - 1, most).round().astype(int)]
