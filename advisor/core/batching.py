@@ -159,12 +159,13 @@ def service_curves(
         prompt_load=np.maximum(alone / mix.room, adds),
         room=mix.room,
     )
-    starved = mix.mixed_steps >= gaps
+    starved = (mix.mixed_steps >= gaps) & (mix.packed >= mix.room * (1 - 1e-9))
     return _self_limited(ServiceCurves(grid, curves, decode, mixed), gaps, starved)
 
 
 def _self_limited(curves: ServiceCurves, gaps: float, starved: NDArray[np.bool_]) -> ServiceCurves:
-    """Where prompts fill every step (`starved`), a replica keeps to the number that serves most.
+    """Where prompts fill the budget of every step (`starved`), a replica keeps to the number that
+    serves most.
 
     More sequences would leave a step no room for prompts, so those that arrive wait for theirs and
     no more decode than before: steps stay as they were there, and the wait is in the prompt's part.

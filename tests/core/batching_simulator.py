@@ -104,9 +104,9 @@ class Simulation:
         running = len(self.decoding)
         while self.waiting and running + len(self.prompts) < self.engine.slots:
             self.prompts.append(self.waiting.popleft())
-        chunk, pairs, cached, complete = self._chunks(self.engine.token_budget - running)
+        chunk, pairs, cached, pieces, complete = self._chunks(self.engine.token_budget - running)
         mean = self.context / running if running else 0.0
-        length = self.step.seconds(running, mean, chunk, pairs, cached, len(complete))
+        length = self.step.seconds(running, mean, chunk, pairs, cached, pieces)
         self.now += length
         self.context += running
         self.steps.append((self.now, length, running))
@@ -132,9 +132,10 @@ class Simulation:
         self.context += one.inputs + 1
         heapq.heappush(self.decoding, (len(self.steps) + one.outputs - 1, index))
 
-    def _chunks(self, budget: int) -> tuple[int, float, float, list[int]]:
-        """Spend the budget on prompts in order: tokens, pairs, cached tokens, prompts done."""
-        chunk, pairs, cached, complete = 0, 0.0, 0.0, []
+    def _chunks(self, budget: int) -> tuple[int, float, float, int, list[int]]:
+        """Spend the budget on prompts in order: tokens, pairs, cached tokens, pieces of prompts (a
+        token of each is sampled, as vLLM does for simplicity), prompts done."""
+        chunk, pairs, cached, pieces, complete = 0, 0.0, 0.0, 0, []
         for index in self.prompts:
             one = self.requests[index]
             share = min(budget - chunk, one.inputs - one.computed)
@@ -144,11 +145,12 @@ class Simulation:
             cached += one.computed
             one.computed += share
             chunk += share
+            pieces += 1
             if one.computed == one.inputs:
                 complete.append(index)
         for _ in complete:
             self.prompts.popleft()
-        return chunk, pairs, cached, complete
+        return chunk, pairs, cached, pieces, complete
 
     def _measured(self, warm_up: int, count: int) -> Measured:
         requests = [self.requests[i] for i in self.finished[warm_up:count]]

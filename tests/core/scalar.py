@@ -269,7 +269,8 @@ class ScalarStep:
             before, chunk = cached / count, prefill / count
             alone = max(min(window - before, chunk), 0.0)  # tokens whose past the window spans
             near = alone * before + alone * (alone + 1) / 2 + (chunk - alone) * window
-            flop += decode_flop * decode * seen + prefill_flop * min(pairs, near * count)
+            near_all = near * count if window < 1e12 else pairs
+            flop += decode_flop * decode * seen + prefill_flop * min(pairs, near_all)
             before = min(cached, window * max(prefill > 0, 1))
             moved += kept * (decode * seen + before + tokens)
         attend = self._part(

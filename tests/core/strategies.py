@@ -27,7 +27,8 @@ FIXED_COSTS = (
     "layer_overhead_us", "moe_layer_overhead_us", "step_overhead_ms", "moe_step_overhead_ms",
     "latent_layer_overhead_us", "sequence_overhead_us",
     "front_end_ms", "moe_front_end_ms", "collective_latency_us", "shared_collective_latency_us",
-    "network_latency_us",
+    "network_latency_us", "front_end_token_us", "collective_skew_us", "collective_growth_us",
+    "shared_collective_growth_us",
 )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from advisor.core.coefficients import coefficient
 from advisor.core.collectives import (
     NO_LINK,
     all_reduce_seconds,
@@ -151,7 +152,8 @@ def test_no_link_has_more_than_its_data_sheet(ranks, efficiency):
 
 def test_each_collective_in_a_step_also_waits_for_its_slowest_rank():
     eight = layout("h100", tensor_parallel=8)
-    for engine, skew in {"vllm": 6e-6, "tensorrt_llm": 2e-6, "sglang": 4e-6}.items():
+    for engine in ("vllm", "tensorrt_llm", "sglang"):
+        skew = coefficient("collective_skew_us", eight.hardware, engine) * 1e-6
         own = replace(eight.hardware, efficiency={"collective_skew_us": 0.0})
         waiting, alone = (
             link_of(replace(eight, hardware=on), 8, engine) for on in (eight.hardware, own)

@@ -72,8 +72,8 @@ def test_the_cheapest_plan_is_that_of_an_exhaustive_search(ask):
     [
         (1500.0, {}),
         (1500.0, {"tpot_p95_ms": 13.0}),
-        (900.0, {"e2e_p95_ms": 2500.0}),
-        (2100.0, {"ttft_p99_ms": 110.0}),
+        (900.0, {"e2e_p95_ms": 2800.0}),
+        (2100.0, {"ttft_p99_ms": 140.0}),
     ],
 )
 def test_no_count_is_jumped_over_where_the_ladder_has_gaps(rate, slo):
@@ -108,8 +108,8 @@ def test_the_fastest_plan_stops_where_another_replica_gains_less_than_one_per_ce
     assert row is not None
     chosen = found.candidates.served.latency["e2e"].at("p95")[row]
     assert chosen <= times.min() * 1.25
-    place = int(found.candidates.replicas[row]) - 4
-    assert times[place] / times[place + 1] < 1.011
+    place = int(found.candidates.replicas[row]) - 4  # the ladder's next count is two further
+    assert times[place] / times[place + 2] < 1.011**2
 
 
 def test_no_plan_gives_more_tokens_for_each_accelerator_at_saturation():

@@ -200,7 +200,6 @@ def yardstick(of, name, on, ranks, requests):
 def test_first_and_last_tokens_come_when_a_simulation_step_by_step_has_them(
     name, on, ranks, serving, load
 ):
-    """Within the time of the LM head on one token of an unfinished prompt, which only one has."""
     of = served_by(name, on, 0.017, serving, tensor_parallel=ranks)
     mix = workload(Length(900, 2000), Length(120, 300), **load)
     requests = sample_requests(mix, 150, np.random.default_rng(5))
@@ -209,8 +208,8 @@ def test_first_and_last_tokens_come_when_a_simulation_step_by_step_has_them(
     run = simulate(of, requests)
     assert run.evictions == 0
     first, done = yardstick(of, name, on, ranks, requests)
-    np.testing.assert_allclose(run.first_token_s, first, rtol=5e-5)
-    np.testing.assert_allclose(run.done_s, done, rtol=5e-5)
+    np.testing.assert_allclose(run.first_token_s, first, rtol=1e-8)
+    np.testing.assert_allclose(run.done_s, done, rtol=1e-8)
 
 
 def block_by_block(of, blocks, requests):

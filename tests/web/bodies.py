@@ -94,6 +94,7 @@ MAMBA1_LAYER = {
         "projection_bias": False,
         "conv_bias": True,
         "inner_norms": True,
+        "state_value_bytes": 4,
     },
     "mlp": None,
     "norms": 1,
@@ -112,6 +113,7 @@ MAMBA2_LAYER = {
         "projection_bias": False,
         "conv_bias": True,
         "gated_norm": False,
+        "state_value_bytes": 4,
     },
     "mlp": None,
     "norms": 1,
@@ -127,6 +129,7 @@ LINEAR_LAYER = {
         "key_head_dim": 64,
         "value_head_dim": 64,
         "conv_kernel": 4,
+        "state_value_bytes": 4,
     },
     "mlp": DENSE_LAYER["mlp"],
     "norms": 2,
@@ -161,10 +164,16 @@ DELTA_LAYER = MAMBA1_LAYER | {
         "head_dim": 64,
         "conv_kernel": 4,
         "full_rank_gates": True,
+        "state_value_bytes": 4,
     }
 }
 LIGHTNING_LAYER = MAMBA1_LAYER | {
-    "mixer": {"kind": "lightning_attention", "num_heads": 16, "head_dim": 64}
+    "mixer": {
+        "kind": "lightning_attention",
+        "num_heads": 16,
+        "head_dim": 64,
+        "state_value_bytes": 4,
+    }
 }
 CONVOLUTION_LAYER = MAMBA1_LAYER | {
     "mixer": {"kind": "short_convolution", "channels": 1024, "conv_kernel": 3, "bias": True}
