@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.engines import engine_settings
-from advisor.core.hardware import HardwareProfile
+from advisor.core.hardware import HardwareProfile, Interconnect
 from advisor.core.layouts import Layout, Split, stage_loads
 from advisor.core.memory import activation_bytes, kv_cache_bytes, longest_request, stored_bytes
 from advisor.core.model import ModelProfile
@@ -19,6 +19,11 @@ GIB = 2**30
 CARD = HardwareProfile(
     name="rtx-5090", vendor="nvidia", generation="blackwell", memory_gib=31.4,
     memory_bandwidth_gb_s=1792, dense_tflops={"bf16": 209.5, "fp8": 419},
+)  # fmt: skip
+B200 = HardwareProfile(
+    name="b200", vendor="nvidia", generation="blackwell", memory_gib=178.4,
+    memory_bandwidth_gb_s=8000, dense_tflops={"bf16": 2250, "fp8": 4500, "fp4": 9000},
+    interconnect=Interconnect("nvlink", "switched", 900, 8),
 )  # fmt: skip
 QWEN_7B = config(
     "qwen2.5-72b", hidden_size=3584, num_hidden_layers=28, num_attention_heads=28,
@@ -99,3 +104,21 @@ def test_one_stream_on_a_card_is_bound_by_reading_the_weights(name, weights, gb)
     rate = 1000 / found["latency"]["tpot_ms"]["mean"]
     assert 0.75 * ceiling < rate < ceiling
     assert found["bottleneck"]["decode"]["kind"] == "memory_bandwidth"
+
+
+def test_replicas_serve_more_than_one_wide_group_where_one_card_holds_the_model():
+    """70B in FP4 on B200, saturated at 128/128 and 128/2,048: 11,253 and 9,925 output tokens/s on
+    one card, 31 and 39 % of that for each of eight (TensorRT-LLM performance overview 0.19)."""
+    for outputs, measured, kept in ((128, 11_253, 0.31), (2048, 9_925, 0.39)):
+        found = answer(
+            "llama-3.1-70b", B200, workload(128, outputs, saturate=True), objective="throughput",
+            weights=("nvfp4",), kv_cache=("fp8",), limits={"tensor_parallel": (1, 8)},
+            serving={"engine": "tensorrt_llm"},
+        )  # fmt: skip
+        each = {
+            plan["tensor_parallel"]: plan["throughput"]["output_tokens_per_s_per_accelerator"]
+            for plan in found["candidates"]
+        }
+        assert each[1] == pytest.approx(measured, rel=0.3)
+        assert each[8] / each[1] == pytest.approx(kept, abs=0.12)
+        assert found["recommended"]["tensor_parallel"] == 1
