@@ -20,6 +20,7 @@ REGIMES = (
     ("ttft_p50_ms", "fixed_concurrency", "TTFT, fixed concurrency, median"),
     ("e2e_mean_ms", "fixed_concurrency", "E2E, fixed concurrency"),
     ("output_tokens_per_s", "saturated", "output tokens/s, saturated"),
+    ("e2e_mean_ms", "open", "E2E (TTFT and gaps), open load"),
     ("itl_mean_ms", "open", "ITL, open load"),
     ("ttft_mean_ms", "open", "TTFT, open load"),
     ("e2e_mean_ms", "static_batch", "E2E, static batch"),
@@ -146,7 +147,8 @@ requests, to the last answer.
 
 *Fitted* errors are those of the coefficients in use, which these rows shaped. *Held out* are those
 of rows that the fit did not see: a dense model on a device at a time, and the MoE models that
-`moe_split.toml` sets aside. Peers' errors are medians on public rows of the same kinds, run in
+`moe_split.toml` sets aside; their coefficients (`held_out.json`) are the last step of the fit taken
+without those rows. Peers' errors are medians on public rows of the same kinds, run in
 December 2026; their rows and ours are not the same in every case."""
 
 _NOTES = """## Known approximations

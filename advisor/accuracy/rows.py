@@ -43,7 +43,8 @@ _COLUMNS = {*_TEXTS, *_OPTIONAL_TEXTS, *_DEGREES, *_COUNTS, *_TOKENS, *_NUMBERS,
 class Row:
     """One published run: its conditions, and `measured` by metric, for the whole plan.
 
-    Names are the catalogue's. Lengths are means [tokens]. None: not published, or not of this load.
+    Names are the catalogue's. Lengths are means [tokens]. Of an open load, E2E is TTFT and the gaps
+    where it was not published. None: not published, or not of this load.
     """
 
     id: str
@@ -124,6 +125,11 @@ def _row(cells: Mapping[str, str]) -> Row:
         **{name: float(cells[name]) if cells[name] else None for name in _NUMBERS},
         "measured": {name: float(cells[name]) for name in METRICS if cells[name]},
     }
+    measured, gaps = values["measured"], values["output_tokens"] - 1
+    parts = ("ttft_mean_ms", "itl_mean_ms")
+    if values["load"] == "open" and "e2e_mean_ms" not in measured and measured.keys() >= {*parts}:
+        ttft, gap = (measured[name] for name in parts)
+        measured["e2e_mean_ms"] = ttft + gaps * gap
     return Row(**values)
 
 

@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 import csv
+import re
 import statistics
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -179,3 +180,18 @@ def test_what_an_engine_refused_for_memory_is_refused_for_memory(log):
     assert [(each.code, each.split.tensor_parallel) for each in plan(ask).rejected] == [
         ("does_not_fit", int(log.row["tensor_parallel"]))
     ]
+
+
+def test_more_sequences_than_recurrent_states_are_refused_as_vllm_does():
+    """Nemotron 3 Super on two H100: "max_num_seqs (1024) exceeds available Mamba cache blocks
+    (524)"; its utilization is not known, so neither is the number."""
+    ask = PlanRequest(
+        _models()["nvidia-nemotron-3-super-120b-a12b-bf16"],
+        (replace(_logs("refused")[0].device, memory_gib=79.2),),
+        Workload(Length(1000), Length(200), saturate=True), objective="throughput",
+        weights=("fp8",), limits=Limits(tensor_parallel=(2,), expert_parallel=(1,)),
+        serving=Serving(engine_version="0.22", max_num_seqs=1024),
+    )  # fmt: skip
+    (refused,) = plan(ask).rejected
+    assert refused.code == "too_few_state_blocks"
+    assert re.search("exceeds the [4-9][0-9]{2} blocks", refused.detail)
