@@ -156,7 +156,7 @@ def assumptions(plan: Decision) -> list[dict[str, str]]:
     stated = {
         "engine": f"{serving.engine} {version}: continuous batching with chunked prefill.",
         "step_times": "Step times are a roofline with efficiencies fitted on public benchmarks, by "
-        "engine, arithmetic and accelerator generation; no benchmark of this plan was used.",
+        "engine, arithmetic and accelerator generation; confidence says how far off they lay.",
     }
     if serving.max_model_len is None:
         stated["longest_request"] = (
