@@ -59,6 +59,7 @@ class CandidateWriter:
         index = int(self.candidates.layout[row])
         layout = self.evaluator.layouts[index]
         split, served = layout.split, self.candidates.served
+        known = regime(self.request.model, layout, self.request.serving.engine)
         return {
             "hardware": layout.hardware.name,
             "replicas": int(self.candidates.replicas[row]),
@@ -85,8 +86,8 @@ class CandidateWriter:
             "cost": self._cost(row, layout),
             "serving": self._serving(index),
             "bottleneck": self._bottleneck(row, index),
-            "slo": self._slo(row, index),
-            "confidence": self._confidence(row, index),
+            "slo": self._slo(row, known),
+            "confidence": self._confidence(row, index, known),
             "verification": self._verification(row),
         }
 
@@ -189,37 +190,22 @@ class CandidateWriter:
         free = max(float(memory.kv_cache[index] - live), 0.0)
         return (total - free) / total
 
-    def _slo(self, row: int, index: int) -> dict[str, Any]:
+    def _slo(self, row: int, known: Regime) -> dict[str, Any]:
         verdicts, served = self.verdicts, self.candidates.served
         ratios = {key: float(ratio[row]) for key, ratio in verdicts.ratios.items()}
         share = float(verdicts.attainment[row])
         return {
             "met": bool(verdicts.meets[row]),
-            "met_probability": rounded(self._met_probability(ratios, index)),
+            "met_probability": rounded(_met_probability(ratios, known)),
             "attainment": rounded(share),
             "goodput_requests_per_s": rounded(share * served.requests_per_s[row]),
             "binding": max(ratios, key=lambda key: ratios[key]) if ratios else None,
         }
 
-    def _regime(self, index: int) -> Regime:
-        layout, request = self.evaluator.layouts[index], self.request
-        return regime(request.model, layout, request.serving.engine)
-
-    def _met_probability(self, ratios: Mapping[str, float], index: int) -> float:
-        """How likely every SLO is met, given how far predictions lie from measurements: that of the
-        least likely, since errors of one plan go together."""
-        known = self._regime(index)
-        shares = [
-            known.width(key.split("_")[0]).share_below(-math.log(ratio)) if ratio > 0 else 1.0
-            for key, ratio in ratios.items()
-        ]
-        return min(shares, default=1.0)
-
-    def _confidence(self, row: int, index: int) -> dict[str, Any]:
+    def _confidence(self, row: int, index: int, known: Regime) -> dict[str, Any]:
         """Intervals that hold four times of five; under an open load no more is served than comes,
         and less where the saturation is less."""
-        known, served = self._regime(index), self.candidates.served
-        floor = self._floors[index]
+        served, floor = self.candidates.served, self._floors[index]
         rate = float(served.requests_per_s[row])
         low, high = known.width("throughput").around(rate)
         if self.request.workload.mode == "open":
@@ -290,6 +276,16 @@ def _latency(served: Served, row: int) -> dict[str, Any]:
         f"{metric}_ms": {s: rounded(value.at(s)[row] * MS_PER_S) for s in STATISTICS}
         for metric, value in served.latency.items()
     }
+
+
+def _met_probability(ratios: Mapping[str, float], known: Regime) -> float:
+    """How likely every SLO is met, given how far predictions lie from measurements: that of the
+    least likely, since errors of one plan go together."""
+    shares = [
+        known.width(key.split("_")[0]).share_below(-math.log(ratio)) if ratio > 0 else 1.0
+        for key, ratio in ratios.items()
+    ]
+    return min(shares, default=1.0)
 
 
 def inputs(request: PlanRequest) -> dict[str, Any]:

@@ -120,24 +120,20 @@ def _stage(
     workload: Workload,
     stage: StageLoad,
 ) -> tuple[float, ...]:
-    split = layout.split
-    weights = stored_bytes(model, layout, settings, stage)
-    activation = activation_bytes(model, settings, stage)
-    kv_cache = kv_cache_bytes(layout, settings, weights, activation)
-    pages = paging(stage, settings, split.decode_context_parallel)
-    context = workload.live_context
+    of_stage = stage_room(model, layout, settings, stage)
+    kv_cache, pages, context = of_stage.kv_cache, of_stage.pages, workload.live_context
     longest, batched = settings.max_model_len, settings.max_num_batched_tokens
     alone, filled = _running(pages, context)
     need = _admitted(pages, longest, batched)
     shared = pages.shared_bytes(context, workload.shared_tokens)
-    groups, left = split.attention_data_parallel, max(kv_cache.value, 0.0)
+    groups, left = layout.split.attention_data_parallel, max(kv_cache.value, 0.0)
     own, room = alone - shared, max(kv_cache.value - shared, 0.0)
     concurrency = groups * room / own if own else UNBOUNDED  # a stage may hold no cache at all
     reported = pages.reported_tokens(kv_cache.value, settings)
     limited = settings.state_blocks_limit_seqs and pages.state_groups
     return (
-        weights,
-        activation.value,
+        of_stage.weights,
+        of_stage.activation.value,
         kv_cache.value,
         kv_cache.low,
         kv_cache.high,
@@ -164,18 +160,38 @@ def _admitted(pages: Paging, tokens: float, batched_tokens: int) -> float:
     return pages.admitted_bytes(tokens, batched_tokens)
 
 
+@dataclass(frozen=True)
+class StageRoom:
+    """Memory of one rank of a stage [bytes]: its weights, the activation peak, what is left for the
+    KV cache, and the pages that is dealt out in."""
+
+    weights: float
+    activation: Estimate
+    kv_cache: Estimate
+    pages: Paging
+
+
+def stage_room(
+    model: ModelProfile, layout: Layout, settings: EngineSettings, stage: StageLoad
+) -> StageRoom:
+    """What a stage leaves for the KV cache."""
+    weights = stored_bytes(model, layout, settings, stage)
+    activation = activation_bytes(model, settings, stage)
+    kv_cache = kv_cache_bytes(layout, settings, weights, activation)
+    pages = paging(stage, settings, layout.split.decode_context_parallel)
+    return StageRoom(weights, activation, kv_cache, pages)
+
+
 def longest_request(model: ModelProfile, layout: Layout, settings: EngineSettings) -> int:
     """The longest request [tokens] whose KV cache the tightest stage can admit."""
     most = UNBOUNDED
     for stage in stage_loads(model, layout.split):
-        weights = stored_bytes(model, layout, settings, stage)
-        activation = activation_bytes(model, settings, stage)
-        room = kv_cache_bytes(layout, settings, weights, activation).value
-        pages = paging(stage, settings, layout.split.decode_context_parallel)
+        room = stage_room(model, layout, settings, stage)
         low, high = 0, int(settings.max_model_len)
         while low < high:
             middle = (low + high + 1) // 2
-            if pages.admitted_bytes(middle, settings.max_num_batched_tokens) <= room:
+            taken = room.pages.admitted_bytes(middle, settings.max_num_batched_tokens)
+            if taken <= room.kv_cache.value:
                 low = middle
             else:
                 high = middle - 1

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from advisor.core.engines import EngineSettings
 from advisor.core.layouts import Layout, stage_loads
-from advisor.core.memory import activation_bytes, kv_cache_bytes, stored_bytes
+from advisor.core.memory import stage_room
 from advisor.core.model import ModelProfile
-from advisor.core.paging import Paging, paging
+from advisor.core.paging import Paging
 from advisor.core.steps import StepFunction, StepModel
 
 
@@ -48,20 +48,17 @@ def replica_model(
     """A layout's replica under its engine's settings: limits count for each attention group, the
     token budget for each microbatch too."""
     split = layout.split
-    rooms = []
-    for stage in stage_loads(model, split):
-        weights = stored_bytes(model, layout, settings, stage)
-        activation = activation_bytes(model, settings, stage)
-        room = kv_cache_bytes(layout, settings, weights, activation).value
-        rooms.append((room, paging(stage, settings, split.decode_context_parallel)))
+    rooms = [stage_room(model, layout, settings, stage) for stage in stage_loads(model, split)]
     longest = settings.max_model_len
-    kv_bytes, pages = min(rooms, key=lambda each: each[0] / max(each[1].held_bytes(longest), 1.0))
+    tightest = min(
+        rooms, key=lambda each: each.kv_cache.value / max(each.pages.held_bytes(longest), 1.0)
+    )
     groups = split.attention_data_parallel
     lanes = groups * split.pipeline_parallel
     return ReplicaModel(
         step=StepModel(model, [layout], settings.engine).step_function(),
-        kv_bytes=kv_bytes * groups,
-        pages=pages,
+        kv_bytes=tightest.kv_cache.value * groups,
+        pages=tightest.pages,
         max_num_seqs=settings.max_num_seqs * groups,
         max_num_batched_tokens=settings.max_num_batched_tokens * lanes,
         lanes=lanes,

@@ -200,7 +200,8 @@ class _Simulation:
 
     def _mixed_step(self, chunks: list[tuple[_Sequence, int]]) -> None:
         """Decode, and compute chunks of prompts; those completed have their next token. The LM head
-        runs on a token of every chunk (vLLM samples from unfinished prompts too, to no use)."""
+        runs on a token of every chunk (vLLM 0.33, gpu_model_runner.py: partial requests are sampled
+        from too, for simplicity)."""
         tokens = cached = 0
         pairs = 0.0
         for one, share in chunks:

@@ -114,9 +114,9 @@ class StepModel:
         """A step of `decode` sequences at mean `context` tokens, and `prefill` prompt tokens.
 
         `pairs` are the query-key pairs of those prompt tokens, `cached` the tokens of their own
-        prompts already in the cache (read once), `prompts` how many prompts finish in this step
-        (the LM head runs on one token of each). All are per replica and broadcast to
-        (layouts, columns).
+        prompts already in the cache (read once), `prompts` how many prompts these are (the LM head
+        runs on one token of each, also of one that is not finished, as in vLLM). All are per
+        replica and broadcast to (layouts, columns).
         """
         decode, context, prefill, pairs, cached, prompts = (
             self._spread(x) for x in (decode, context, prefill, pairs, cached, prompts)
