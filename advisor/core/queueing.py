@@ -129,7 +129,10 @@ def combined_wait_quantile(first: Wait, second: Wait, level: Array) -> Array:
     row, column = np.nonzero(1 - ((1 - p) * (1 - q))[:, None] > target)
     result = np.zeros(target.shape)
     if len(row):
-        a, b = (np.minimum(wait.decay[row], _NO_WAIT) for wait in (first, second))
+        a, b = (
+            np.where(wait.probability[row] > 0, np.minimum(wait.decay[row], _NO_WAIT), _NO_WAIT)
+            for wait in (first, second)
+        )
         result[row, column] = _tail_inverse(p[row], a, q[row], b, target[row, column])
     return result
 

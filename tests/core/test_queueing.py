@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from advisor.core.queueing import (
@@ -154,6 +154,8 @@ def tail(first, second, t):
 
 @examples(300)
 @given(waits, waits, st.floats(0.001, 0.9999))
+@example((0.0, 1e-6), (0.5910449097765095, math.inf), 0.95)
+@example((0.5910449097765095, math.inf), (0.0, 1e-6), 0.95)
 def test_at_its_quantile_the_tail_of_two_waits_is_what_was_asked(first, second, level):
     quantile = combined_wait_quantile(one(first), one(second), np.array([level]))[0, 0]
     assert quantile >= 0
