@@ -164,26 +164,25 @@ def service_curves(
 
 
 def _self_limited(curves: ServiceCurves, gaps: float, starved: NDArray[np.bool_]) -> ServiceCurves:
-    """Where prompts fill the budget of every step (`starved`), a replica keeps to the number that
-    serves most.
+    """Where prompts fill the budget of every step (`starved`), steps stay as they were where that
+    begins, and so does what is served.
 
     More sequences would leave a step no room for prompts, so those that arrive wait for theirs and
-    no more decode than before: steps stay as they were there, and the wait is in the prompt's part.
+    no more decode than before: the wait is in the prompt's part. It begins at the first starved n
+    of the grid, or at the n before it if that serves more. What is starved at n is so above it.
     """
     rate = curves.grid / curves.curves.service
-    column = np.arange(rate.shape[1])
-    running = np.maximum.accumulate(rate, axis=1)
-    best = np.where(starved, running, rate)
-    before = np.concatenate([np.zeros((len(rate), 1)), running[:, :-1]], axis=1)
-    gains = rate > before * (1 + _PLATEAU)  # on a plateau the first n is kept, not a rounding error
-    most = np.maximum.accumulate(np.where(gains, column, 0), axis=1)
-    at = np.where(starved, most, column)
+    row, first = np.arange(len(rate)), starved.argmax(axis=1)
+    before = np.maximum(first - 1, 0)
+    more = rate[row, before] > rate[row, first] * (1 + _PLATEAU)  # a tie is none by rounding
+    begins = np.where(more, before, first)[:, None]
+    at = np.where(starved, begins, np.arange(rate.shape[1]))
 
     def kept(curve: Array) -> Array:
         return np.take_along_axis(np.broadcast_to(curve, at.shape), at, axis=1)
 
     table = {name: kept(getattr(curves.curves, name)) for name in _TABLE_FIELDS}
-    table["service"] = curves.grid / best
+    table["service"] *= curves.grid / curves.grid[at]
     table["own_prefill"] = table["service"] - gaps * table["tpot"]
     decode, mixed = (
         StepTimes(*(kept(getattr(step, cause)) for cause in CAUSES))

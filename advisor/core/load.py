@@ -325,13 +325,18 @@ class _ClosedPoint:
 def _closed_replica(
     curves: ServiceTable, rows: Replicas, workload: Workload, clients: Index
 ) -> _ClosedPoint:
-    """Solve clients = n + mu(n) * (front end + waits before service) for n, at most the slots."""
+    """Solve clients = mu(n) * (front end + waits before service + S(n)) for n, at most the slots.
+
+    Beside more others no request is answered sooner, although a wait may be shorter: where a batch
+    reads all experts anyway, a prompt adds less to a step.
+    """
     picked, rate = _Picked(curves, rows.layout), curves.rate[rows.layout]
     n = np.arange(1, rate.shape[1] + 1)
     behind, prompt_wait = _behind_prompts(picked, rate, workload)
     rest = picked.decode_rest * (1 - prompt_wait.probability)
     before = rows.front_end[:, None] + rest + behind
-    needed = np.maximum.accumulate(n + rate * before, axis=1)
+    answered = np.maximum.accumulate(n / rate + before, axis=1)
+    needed = np.maximum.accumulate(rate * answered, axis=1)
     inside = n <= rows.slots[:, None]
     reached = ((needed <= clients[:, None]) & inside).sum(axis=1)
     row, slots = np.arange(len(reached)), rows.slots

@@ -6,14 +6,16 @@ is the queueing alone.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
+from advisor.core.hardware import HardwareProfile
 from advisor.core.load import Served as ServedLoad
 from tests.core.batching_simulator import Engine, Measured, Simulation
-from tests.core.profiles import CONFIGS, device, planned, workload
+from tests.core.profiles import CONFIGS, IDEAL, device, planned, workload
 from tests.core.scalar import ScalarStep
 
 
@@ -21,7 +23,7 @@ class Case(NamedTuple):
     """One replica and the requests it gets."""
 
     name: str
-    on: str
+    on: HardwareProfile | str
     ranks: int
     inputs: int
     outputs: int
@@ -57,7 +59,8 @@ def plan_of(case, **load):
 
 def simulation(case, plan):
     layout = plan.evaluator.layouts[0].split
-    step = ScalarStep(CONFIGS[case.name], device(case.on), "vllm", case.ranks, layout.weights)
+    on = device(case.on) if isinstance(case.on, str) else case.on
+    step = ScalarStep(CONFIGS[case.name], on, "vllm", case.ranks, layout.weights)
     engine = Engine(
         slots=int(plan.evaluator.slots[0]),
         token_budget=int(plan.evaluator.batched_tokens[0, 0]),
@@ -87,6 +90,9 @@ SHORT = Case("llama-3.1-8b", "h100", 1, 128, 128, {"max_num_seqs": 256})
 LARGE = Case("llama-3.1-70b", "h100", 8, 2000, 300)
 MIXTURE = Case("qwen3-30b-a3b", "h200", 1, 1000, 500)
 LATENT = Case("deepseek-v3", "h200", 8, 2000, 500)
+SLOW = replace(device("h100"), dense_tflops={"bf16": 30.0}, efficiency=IDEAL)
+"""Serves as many a second in a small batch as in a large one: its steps cost what they compute."""
+
 CHUNKED = Case("llama-3.1-8b", "h100", 1, 4000, 250, {"max_num_batched_tokens": 2048})
 
 
@@ -133,6 +139,10 @@ def test_a_fixed_number_of_clients_is_served_as_fast_as_simulated(case, clients,
         (Case("llama-3.1-8b", "h100", 1, 490, 14, {"max_num_batched_tokens": 512}), 400),
         (Case("llama-3.1-8b", "h100", 1, 8000, 50, {"max_num_batched_tokens": 2048}), 54),
         (Case("llama-3.1-8b", "h100", 1, 4000, 50, {"max_num_batched_tokens": 2048}), 100),
+        (Case("llama-3.1-70b", "h100", 4, 64, 2, {"max_num_batched_tokens": 2048}), 256),
+        (Case("llama-3.1-70b", SLOW, 4, 64, 2, {"max_num_batched_tokens": 2048}), 256),
+        (Case("llama-3.1-70b", SLOW, 4, 500, 10, {"max_num_batched_tokens": 2048}), 256),
+        (Case("llama-3.1-8b", SLOW, 1, 4000, 20, {"max_num_batched_tokens": 2048}), 100),
     ],
 )
 def test_a_replica_full_of_prompts_serves_as_many_as_simulated(case, clients):
