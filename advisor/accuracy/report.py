@@ -13,6 +13,7 @@ from advisor.accuracy.intervals import METRIC_OF, Width, counts, widths
 from advisor.accuracy.ranking import choices
 from advisor.accuracy.rows import Row
 from advisor.accuracy.simulated import simulated
+from advisor.core.units import rounded_plain
 
 REGIMES = (
     ("tpot_mean_ms", "fixed_concurrency", "TPOT, fixed concurrency"),
@@ -131,7 +132,7 @@ def _furthest(fitted: Iterable[Residual]) -> str:
         ["row", "metric", "engine", "device", "model", "predicted", "measured"],
         (
             [r.row.id, r.metric, r.row.engine, r.row.device, r.row.model,
-             f"{r.predicted:.4g}", f"{r.measured:.4g}"]
+             rounded_plain(r.predicted), rounded_plain(r.measured)]
             for r in worst(chosen, _WORST)
         ),
     )  # fmt: skip

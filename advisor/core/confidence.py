@@ -20,6 +20,9 @@ _FAMILY = {"ttft": "ttft", "tpot": "tpot", "itl": "tpot", "e2e": "tpot"}
 _Z90 = 1.2815515655446004
 """Standard normal 90th percentile: an interval of 80 % is so many deviations to each side."""
 
+_SUREST = 0.99
+"""No probability is told as surer: some hundred measurements lie behind an interval."""
+
 
 @dataclass(frozen=True)
 class Width:
@@ -35,9 +38,13 @@ class Width:
 
     def share_below(self, log_limit: float) -> float:
         """Probability that the logarithm of measured over predicted is below a limit: the error
-        taken as normal, with the interval's ends as its 10th and 90th percentiles."""
+        taken as normal, with the interval's ends as its 10th and 90th percentiles. Between 0.01
+        and 0.99, but 0 at minus infinity, where there is no finite value."""
+        if log_limit == -math.inf:
+            return 0.0
         middle, deviation = (self.low + self.high) / 2, (self.high - self.low) / (2 * _Z90)
-        return 0.5 * math.erfc((middle - log_limit) / (deviation * math.sqrt(2)))
+        share = 0.5 * math.erfc((middle - log_limit) / (deviation * math.sqrt(2)))
+        return min(max(share, 1 - _SUREST), _SUREST)
 
 
 @dataclass(frozen=True)

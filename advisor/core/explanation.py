@@ -10,7 +10,7 @@ from advisor.core.decision import Decision
 from advisor.core.engines import default_version
 from advisor.core.evaluation import hourly_cost, slo_ratios
 from advisor.core.hardware import HardwareProfile
-from advisor.core.units import MS_PER_S
+from advisor.core.units import MS_PER_S, plain, rounded_plain
 from advisor.core.verification import MOST_SIMULATED, Simulated
 
 BOUND_NAMES = {
@@ -85,15 +85,15 @@ def _misses(plan: Decision, row: int) -> str:
         replicas = int(np.ceil(utilization / limits.max_utilization * _serving(plan, row)))
         spare = limits.spare_replicas
         return (
-            f"the load is {utilization:.4g} times what it saturates at, the limit is "
-            f"{limits.max_utilization:g}: {replicas + spare} replicas would hold"
+            f"the load is {rounded_plain(utilization)} times what it saturates at, the limit is "
+            f"{plain(limits.max_utilization)}: {replicas + spare} replicas would hold"
         )
     ratios = {key: float(ratio[row]) for key, ratio in plan.verdicts.ratios.items()}
     key = max(ratios, key=lambda k: ratios[k], default=None)
     if key is not None and np.isinf(ratios[key]):
         return f"{key} has no finite value under this load"
     if key is not None and ratios[key] > 1:
-        return f"{key} is {ratios[key]:.2f} times its limit of {plan.request.slo[key]:g} ms"
+        return f"{key} is {ratios[key]:.2f} times its limit of {plain(plan.request.slo[key])} ms"
     if (
         not plan.verdicts.eligible[row]
         and int(plan.candidates.accelerators[row]) > limits.max_accelerators
@@ -112,7 +112,7 @@ def _latencies(plan: Decision, row: int) -> list[str]:
     for metric in ("ttft", "tpot", "itl", "e2e"):
         value = latency[metric].at("p95")[row] * MS_PER_S
         if not np.isnan(value):
-            parts.append(f"{metric.upper()} {value:.4g} ms")
+            parts.append(f"{metric.upper()} {rounded_plain(value)} ms")
     return [f"At p95: {', '.join(parts)}."] if parts else []
 
 
@@ -145,7 +145,9 @@ def _binding(plan: Decision, row: int) -> list[str]:
     if not ratios:
         return ["No SLO was given."]
     key = max(ratios, key=lambda k: ratios[k])
-    return [f"The tightest SLO is {key}, at {ratios[key]:.0%} of its {plan.request.slo[key]:g} ms."]
+    return [
+        f"The tightest SLO is {key}, at {ratios[key]:.0%} of its {plain(plan.request.slo[key])} ms."
+    ]
 
 
 def assumptions(plan: Decision) -> list[dict[str, str]]:
@@ -160,8 +162,8 @@ def assumptions(plan: Decision) -> list[dict[str, str]]:
     }
     if serving.max_model_len is None:
         stated["longest_request"] = (
-            f"The engine admits requests of up to {workload.longest:g} tokens, the longest planned "
-            "for: start it with that max_model_len."
+            f"The engine admits requests of up to {plain(workload.longest)} tokens, the longest "
+            "planned for: start it with that max_model_len."
         )
     if workload.mode == "open":
         stated["routing"] = (
@@ -250,11 +252,11 @@ def disagreements(plan: Decision, simulated: Mapping[int, Simulated]) -> list[di
         for key, limit_ms in request.slo.items():
             closed, true = float(plan.verdicts.ratios[key][row]), float(measured[key][0])
             text = (
-                f"{describe(plan, row)}: {key} is {true * limit_ms:.4g} ms in the simulation and "
-                f"{closed * limit_ms:.4g} ms in the closed form"
+                f"{describe(plan, row)}: {key} is {rounded_plain(true * limit_ms)} ms in the "
+                f"simulation and {rounded_plain(closed * limit_ms)} ms in the closed form"
             )
             if closed <= 1 < true:
-                detail = f"{text}: the simulation misses the limit of {limit_ms:g} ms."
+                detail = f"{text}: the simulation misses the limit of {plain(limit_ms)} ms."
                 found.append(_message("simulation_misses_slo", detail))
             elif not max(closed, true) <= DISAGREEMENT * min(closed, true):
                 found.append(_message("simulation_differs", f"{text}."))

@@ -20,7 +20,7 @@ from advisor.core.hardware import HardwareProfile
 from advisor.core.layouts import Layout, Split, stage_loads
 from advisor.core.memory import MemoryFit, longest_request, memory_fit
 from advisor.core.precision import WEIGHT_BYTES, compute_arithmetic
-from advisor.core.units import GIB
+from advisor.core.units import GIB, plain, rounded_plain
 from advisor.core.workload import PlanRequest
 
 _PRICED = ("cost", "balanced")
@@ -113,8 +113,8 @@ def overloaded(request: PlanRequest, evaluator: Evaluator) -> list[Rejection]:
             rejected.append(_too_dear(request, layout, needed))
             continue
         detail = (
-            f"A replica saturates at {evaluator.saturation[i]:.3g} requests/s, so this load takes "
-            f"{replicas} replicas ({needed} accelerators); max_accelerators leaves "
+            f"A replica saturates at {rounded_plain(evaluator.saturation[i])} requests/s, so this "
+            f"load takes {replicas} replicas ({needed} accelerators); max_accelerators leaves "
             f"{request.limits.max_accelerators // layout.split.accelerators}."
         )
         remedy = f"Allow {needed} accelerators and their cost, or lower the load."
@@ -171,7 +171,7 @@ def _unfit(
     else:
         detail = (
             f"Capacity-bound: {left:.2f} GiB ({max(low, 0):.2f} to {high:.2f}) are left for the KV "
-            f"cache, one request of {settings.max_model_len:g} tokens needs {need:.2f} GiB"
+            f"cache, one request of {plain(settings.max_model_len)} tokens needs {need:.2f} GiB"
         )
         longest = longest_request(request.model, layout, settings)
         if longest:

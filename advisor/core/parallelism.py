@@ -10,6 +10,7 @@ from advisor.core.architecture import Architecture, Layer
 from advisor.core.mixers import AttentionWithMamba, GroupedQueryAttention
 from advisor.core.mlps import DenseMlp, Mlp
 from advisor.core.quantization import QUANTIZABLE
+from advisor.core.units import plain
 from advisor.core.weights import Matrix
 
 
@@ -38,8 +39,8 @@ class Fault:
             return f"{self.what} {self.size} does not divide over {self.degree} ranks."
         share = self.size / self.degree
         return (
-            f"{self.what}: {self.part} of {self.size} over {self.degree} ranks leave {share:g} to "
-            f"each, which is no multiple of {self.multiple}."
+            f"{self.what}: {self.part} of {self.size} over {self.degree} ranks leave "
+            f"{plain(share)} to each, which is no multiple of {self.multiple}."
         )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from advisor.core.hardware import HardwareProfile
+from advisor.core.units import plain
 
 Finding = dict[str, str]
 Warnings = list[Finding]
@@ -120,8 +121,8 @@ def _sparse(profile: HardwareProfile, sheet: DataSheet | None) -> Iterator[Findi
         if _same(given, 2 * dense):
             yield _found(
                 "suspect_sparse_tflops",
-                f"dense_tflops.{arithmetic} is {given:g}, twice the dense {dense:g} of this "
-                "device: probably the figure with structured sparsity.",
+                f"dense_tflops.{arithmetic} is {plain(given)}, twice the dense {plain(dense)} of "
+                "this device: probably the figure with structured sparsity.",
             )
     sixteen = max(tflops.get("bf16", 0), tflops.get("fp16", 0))
     if sixteen and tflops.get("fp8", 0) > MIXED_RATIO * sixteen:
@@ -140,8 +141,8 @@ def _both_directions(profile: HardwareProfile, sheet: DataSheet | None) -> Itera
     if _same(given, 2 * sheet.link_gb_s):
         yield _found(
             "suspect_both_directions",
-            f"interconnect.bandwidth_gb_s_per_direction is {given:g}, twice the "
-            f"{sheet.link_gb_s:g} of this device in one direction: probably both added up.",
+            f"interconnect.bandwidth_gb_s_per_direction is {plain(given)}, twice the "
+            f"{plain(sheet.link_gb_s)} of this device in one direction: probably both added up.",
         )
 
 
@@ -149,11 +150,11 @@ def _plate(profile: HardwareProfile, sheet: DataSheet | None) -> Iterator[Findin
     if profile.memory_gib not in {s.plate_gb for s in DATA_SHEETS}:
         return
     known = sheet is not None and sheet.plate_gb == profile.memory_gib
-    reported = f"about {sheet.reported_gib:g} GiB" if sheet and known else "less"
+    reported = f"about {plain(sheet.reported_gib)} GiB" if sheet and known else "less"
     yield _found(
         "suspect_gb_for_gib",
-        f"memory_gib is {profile.memory_gib:g}, a capacity as name plates print it in GB; such "
-        f"devices report {reported} as usable.",
+        f"memory_gib is {plain(profile.memory_gib)}, a capacity as name plates print it in GB; "
+        f"such devices report {reported} as usable.",
     )
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 GIB = 2.0**30
 GB = 1e9
 TERA = 1e12
@@ -21,3 +23,13 @@ class Estimate(NamedTuple):
     low: float
     value: float
     high: float
+
+
+def plain(value: float) -> str:
+    """A figure for people, all its digits and no exponent (1048576, 0.05)."""
+    return np.format_float_positional(value, trim="-")
+
+
+def rounded_plain(value: float) -> str:
+    """A computed figure for people: four significant digits and no exponent (12710, 0.03867)."""
+    return plain(float(f"{value:.4g}"))

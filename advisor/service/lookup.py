@@ -80,8 +80,7 @@ class _Resolver(Generic[Profile]):
     def resolve(self, entries: Mapping[str, Named]) -> dict[str, Profile]:
         """The profile of each entry, by its pointer; those at fault are left out."""
         names = {name for name in entries.values() if isinstance(name, str)}
-        spelled = {spelling for name in names for spelling in (name, name.lower())}
-        stored = self.store.get_many(self.session, spelled) if spelled else {}
+        stored = self.store.get_many(self.session, names) if names else {}
         profiles: dict[str, Profile] = {}
         for pointer, entry in entries.items():
             profile = self._profile(pointer, entry, stored)
@@ -94,7 +93,7 @@ class _Resolver(Generic[Profile]):
     ) -> Profile | None:
         if not isinstance(entry, str):
             return self._inline(pointer, entry)
-        known = stored.get(entry) or stored.get(entry.lower())
+        known = stored.get(entry)
         if known is not None:
             return self.cache.profile(known)
         names = self.store.names(self.session)[:MOST_COMPARED]

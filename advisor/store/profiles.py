@@ -75,16 +75,18 @@ class Profiles:
         self._names = select(asked).select_from(source).where(self._live).order_by(asked)
 
     def get(self, session: Session, name: str) -> StoredProfile:
-        """The profile called `name`. Raises `NotFound`."""
-        row = session.execute(self._one, {"name": name}).one_or_none()
+        """The profile called `name`, in any case. Raises `NotFound`."""
+        row = session.execute(self._one, {"name": name.lower()}).one_or_none()
         if row is None:
             raise NotFound(name)
         return _stored(row)
 
     def get_many(self, session: Session, names: Iterable[str]) -> dict[str, StoredProfile]:
-        """The profiles that exist of those called `names`, by the name they were asked for."""
-        rows = session.execute(self._many, {"names": list(names)})
-        return {row.asked: _stored(row) for row in rows}
+        """The profiles that exist of those called `names`, in any case, by what was asked for."""
+        asked = {name: name.lower() for name in names}
+        rows = session.execute(self._many, {"names": sorted(set(asked.values()))})
+        found = {row.asked: _stored(row) for row in rows}
+        return {name: found[label] for name, label in asked.items() if label in found}
 
     def names(self, session: Session) -> list[str]:
         """Everything a profile may be called, sorted."""
@@ -238,9 +240,8 @@ class ModelProfiles(Profiles):
     def without_taken_aliases(self, session: Session, document: Document) -> Document:
         """The document without the aliases that another model holds."""
         holders = self._holders(session, document)
-        free = [
-            a for a in document["aliases"] if holders.get(a, document["name"]) == document["name"]
-        ]
+        name = document["name"]
+        free = [a for a in document["aliases"] if holders.get(a.lower(), name) == name]
         return document | {"aliases": free}
 
     def _holder(self, session: Session, document: Document) -> str:
@@ -272,7 +273,8 @@ class ModelProfiles(Profiles):
 
 
 def _labels_of(document: Document) -> set[str]:
-    return {document["name"], *document["aliases"]}
+    """In lower case: people write the name of a model in any."""
+    return {label.lower() for label in (document["name"], *document["aliases"])}
 
 
 def _table(row: type[Any]) -> Table:

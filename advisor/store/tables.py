@@ -89,7 +89,8 @@ class ModelProfileRow(ProfileColumns, Base):
 
 
 class ModelNameRow(Base):
-    """What a model that is not deleted may be called: its name and each alias, one row each.
+    """What a model that is not deleted may be called: its name and each alias, one row each, in
+    lower case.
 
     Names and aliases share the primary key, so the database itself lets no alias shadow a name.
     """

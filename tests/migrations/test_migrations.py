@@ -109,6 +109,24 @@ def test_upgrading_a_current_database_keeps_its_data(engine):
     assert all(before.values())
 
 
+def test_names_of_models_become_lower_case_and_lose_none(engine):
+    downgrade(engine, "0001")
+    models = {"one": ["one", "ONE", "Other-One"], "two-2": ["two-2", "Two"]}
+    with unit_of_work(sessions_on(engine)) as session:
+        for name in models:
+            model_profiles.create(session, model(name))
+        session.execute(sa.delete(Base.metadata.tables["model_names"]))
+        session.execute(
+            sa.insert(Base.metadata.tables["model_names"]),
+            [{"label": label, "model": m} for m, held in models.items() for label in held],
+        )
+    upgrade(engine)
+    with unit_of_work(sessions_on(engine)) as session:
+        assert model_profiles.names(session) == ["one", "other-one", "two", "two-2"]
+        for name, held in models.items():
+            assert {model_profiles.get(session, label).name for label in held} == {name}
+
+
 def test_a_url_will_do_in_place_of_an_engine(unmigrated_url):
     upgrade(unmigrated_url)
     engine = make_engine(unmigrated_url)

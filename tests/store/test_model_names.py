@@ -22,7 +22,23 @@ def test_a_model_is_found_by_its_name_and_by_each_alias(session_factory):
             assert model_profiles.get(session, name) == created
         found = model_profiles.get_many(session, ["llama", ORGANISED, "other"])
         assert found == {"llama": created, ORGANISED: created}
-        assert model_profiles.names(session) == sorted(["llama", "llama-70b", ORGANISED])
+        assert model_profiles.names(session) == sorted(["llama", "llama-70b", ORGANISED.lower()])
+
+
+def test_a_model_is_found_in_any_case_and_its_names_are_taken_in_every_case(session_factory):
+    with unit_of_work(session_factory) as session:
+        created = model_profiles.create(session, model("llama-70b", ORGANISED))
+        for name in ("LLAMA-70B", ORGANISED.lower(), ORGANISED.upper()):
+            assert model_profiles.get(session, name) == created
+            assert model_profiles.get_many(session, [name, ORGANISED]) == {
+                name: created, ORGANISED: created
+            }  # fmt: skip
+        with pytest.raises(NameTaken) as refusal:
+            model_profiles.create(session, model("other", ORGANISED.upper()))
+        assert refusal.value.name == "llama-70b"
+        assert model_profiles.without_taken_aliases(
+            session, model("other", ORGANISED.upper(), "Mine")
+        )["aliases"] == ["Mine"]
 
 
 def test_a_model_may_list_its_own_name_among_its_aliases_and_one_alias_twice(session_factory):
