@@ -7,7 +7,7 @@ prompts than steps between its tokens, it waits for the others before its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,37 @@ class ServiceCurves:
     curves: ServiceTable
     decode: StepTimes
     mixed: StepTimes
+    steps: StepModel
+    workload: Workload
+    batched_tokens: Array
+
+    def room(self, layout: Index, decode: Array) -> tuple[Array, Index]:
+        """Steps that a mean prompt takes beside so many sequences, and how many prompts fit a step,
+        (rows,). What the last step of a prompt leaves is the next one's: not a whole number."""
+        prompt = _prompt(self.workload)
+        tokens = np.maximum(self.batched_tokens[layout, 0] - decode, 1.0)
+        return np.maximum(prompt / tokens, 1.0), np.maximum(tokens // prompt, 1.0).astype(np.int64)
+
+    def step_times(self, layout: Index, decode: Array, prompts: Array) -> Array:
+        """Steps of each row's layout with its `decode` sequences (rows,) and numbers of prompts, or
+        of a chunk of each where they take several steps, (rows, numbers) [s]."""
+        chunks = self.room(layout, decode)[0]
+        rows, numbers = prompts.shape
+        first = np.concatenate([[0], np.cumsum(np.bincount(layout))])[layout]
+        order = np.argsort(layout, kind="stable")
+        place = np.empty(rows, dtype=np.int64)
+        place[order] = np.arange(rows)
+        place -= first
+        shape = len(self.batched_tokens), int(place.max(initial=0)) + 1, numbers
+        padded = [np.ones(shape), np.zeros(shape), np.ones(shape)]
+        columns = (decode[:, None], prompts, chunks[:, None])
+        for table, values in zip(padded, columns, strict=True):
+            table[layout, place] = values
+        wide = [table.reshape(shape[0], shape[1] * shape[2]) for table in padded]
+        context = np.array([[self.workload.live_context]])
+        mixed = mixed_arguments(self.workload, wide[1], wide[2])
+        times = self.steps.times(wide[0], context, *mixed).total
+        return np.asarray(times.reshape(shape)[layout, place])
 
     def table(self, columns: int, layouts: Index | slice = slice(None)) -> ServiceTable:
         """The functions at every n up to `columns`, of all layouts or of some."""
@@ -160,7 +191,8 @@ def service_curves(
         room=mix.room,
     )
     starved = (mix.mixed_steps >= gaps) & (mix.packed >= mix.room * (1 - 1e-9))
-    return _self_limited(ServiceCurves(grid, curves, decode, mixed), gaps, starved)
+    found = ServiceCurves(grid, curves, decode, mixed, steps, workload, batched_tokens)
+    return _self_limited(found, gaps, starved)
 
 
 def _self_limited(curves: ServiceCurves, gaps: float, starved: NDArray[np.bool_]) -> ServiceCurves:
@@ -188,13 +220,13 @@ def _self_limited(curves: ServiceCurves, gaps: float, starved: NDArray[np.bool_]
         StepTimes(*(kept(getattr(step, cause)) for cause in CAUSES))
         for step in (curves.decode, curves.mixed)
     )
-    return ServiceCurves(curves.grid, ServiceTable(**table), decode, mixed)
+    return replace(curves, curves=ServiceTable(**table), decode=decode, mixed=mixed)
 
 
 def _mix(n: Array, workload: Workload, batched_tokens: Array) -> _Mix:
     """Prompts per mixed step: n / OSL arrive in a step on average, a Poisson number; a step that
     has any has a / (1 - e^-a) of them, and no more than fit beside the decoding tokens."""
-    prompt = max(workload.new_input_tokens, 1.0)
+    prompt = _prompt(workload)
     tokens = np.maximum(batched_tokens - n, 1.0)
     chunks, room = np.ceil(prompt / tokens), np.maximum(tokens / prompt, 1.0)
     arriving = n / workload.output_tokens.mean
@@ -205,15 +237,27 @@ def _mix(n: Array, workload: Workload, batched_tokens: Array) -> _Mix:
 def _step_pair(
     steps: StepModel, workload: Workload, n: Array, mix: _Mix
 ) -> tuple[StepTimes, StepTimes]:
-    prompt, shared = max(workload.new_input_tokens, 1.0), workload.shared_tokens
-    context = np.array([[workload.live_context]])
-    zero = np.zeros_like(n)
-    pairs = prompt * (shared + (prompt + 1) / 2)
-    before = shared + prompt * (mix.chunks - 1) / (2 * mix.chunks)
-    each = mix.packed / mix.chunks
+    context, zero = np.array([[workload.live_context]]), np.zeros_like(n)
     decode = steps.times(n, context, zero, zero, zero, zero)
-    mixed = steps.times(n, context, prompt * each, pairs * each, before * mix.packed, each)
+    mixed = steps.times(n, context, *mixed_arguments(workload, mix.packed, mix.chunks))
     return decode, mixed
+
+
+def mixed_arguments(
+    workload: Workload, prompts: Array, chunks: Array
+) -> tuple[Array, Array, Array, Array]:
+    """What `StepModel.times` takes of a step that computes one of `chunks` of each of `prompts`:
+    prefill tokens, their pairs, tokens in the cache before them, and prompts completed."""
+    prompt, shared = _prompt(workload), workload.shared_tokens
+    pairs = prompt * (shared + (prompt + 1) / 2)
+    before = shared + prompt * (chunks - 1) / (2 * chunks)
+    each = prompts / chunks
+    return prompt * each, pairs * each, before * prompts, each
+
+
+def _prompt(workload: Workload) -> float:
+    """Tokens of a mean prompt that are computed; the last of them always is."""
+    return max(workload.new_input_tokens, 1.0)
 
 
 def _grid(largest: int) -> Index:

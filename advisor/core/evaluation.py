@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
@@ -13,9 +13,11 @@ from advisor.core.batching import ServiceCurves, service_curves
 from advisor.core.coefficients import coefficient
 from advisor.core.engines import EngineSettings
 from advisor.core.layouts import Layout
-from advisor.core.load import Replicas, Served, serve, split_cv2
+from advisor.core.load import Replicas, Served
 from advisor.core.memory import MemoryFit
+from advisor.core.open_load import split_cv2
 from advisor.core.search import ladder, last_worthwhile, smallest_holding, spread
+from advisor.core.serve import serve
 from advisor.core.steps import StepModel, StepTimes
 from advisor.core.units import MS_PER_S
 from advisor.core.workload import PlanRequest
@@ -25,6 +27,7 @@ Index = NDArray[np.int64]
 
 _BETWEEN = 3
 _FEW_COLUMNS = 128
+_CROWDED = 0.7
 _CHUNK_CELLS = 500_000
 """Rows are evaluated in blocks of at most this many table cells, to bound memory."""
 
@@ -93,11 +96,10 @@ class Evaluator:
         """
         columns = self._columns_needed(layout, serving)
         parts, order = [], []
-        for block in _blocks(columns):
+        for block in _blocks(columns, self._crowded(layout, serving)):
             width = int(columns[block].max(initial=1))
-            used, local = np.unique(layout[block], return_inverse=True)
-            rows = replace(self._rows(layout[block], serving[block]).within(width), layout=local)
-            parts.append(serve(self.curves.table(width, used), rows, self.request.workload))
+            rows = self._rows(layout[block], serving[block]).within(width)
+            parts.append(serve(self.curves, rows, width, self.request.workload))
             order.append(block)
         if len(parts) == 1:
             return parts[0].take(np.argsort(order[0]))
@@ -118,6 +120,14 @@ class Evaluator:
         peakedness = (1 + split_cv2(workload.arrival_cv, serving)) / 2
         needed = self.curves.columns_needed(layout, slots, arrivals, peakedness)
         return np.where(stable, needed, slots)
+
+    def _crowded(self, layout: Index, serving: Index) -> NDArray[np.bool_]:
+        """Rows whose queues are long, and take longer to evaluate."""
+        rate = self.request.workload.request_rate_per_s
+        if rate is None:
+            return np.zeros(len(layout), dtype=bool)
+        most = self.saturation[layout] * serving * self.request.serving.router_efficiency
+        return np.asarray(rate * self.request.workload.peak_to_mean > _CROWDED * most)
 
     def _rows(self, layout: Index, serving: Index) -> Replicas:
         return Replicas(
@@ -218,10 +228,12 @@ class Evaluator:
         return self.curves.causes_at(candidates.layout, candidates.served.in_service)
 
 
-def _blocks(columns: Index) -> list[Index]:
-    """Rows in blocks: those that need few columns apart from the others, each of bounded size."""
-    order = np.argsort(columns, kind="stable")
-    few = int(np.searchsorted(columns[order], _FEW_COLUMNS, side="right"))
+def _blocks(columns: Index, crowded: NDArray[np.bool_]) -> list[Index]:
+    """Rows in blocks: those that need few columns and are not crowded apart from the others, each
+    of bounded size."""
+    small = (columns <= _FEW_COLUMNS) & ~crowded
+    order = np.argsort(~small, kind="stable")
+    few = int(small.sum())
     blocks = []
     for rows in (order[:few], order[few:]):
         size = max(1, _CHUNK_CELLS // int(columns[rows].max(initial=1)))

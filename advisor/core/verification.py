@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 from advisor.core.decision import Decision
 from advisor.core.evaluation import Candidates, Evaluator
-from advisor.core.load import LEVELS, Latency, Served, split_cv2
+from advisor.core.latency import LEVELS, Latency
+from advisor.core.load import Served
+from advisor.core.open_load import split_cv2
 from advisor.core.replica import ReplicaModel, replica_model
 from advisor.core.requests import Iterations, Requests, Run, sample_requests
 from advisor.core.simulator import simulate

@@ -11,7 +11,7 @@ import pytest
 from advisor.core import verification
 from advisor.core.errors import InvalidInput
 from advisor.core.evaluation import Evaluator
-from advisor.core.load import LEVELS
+from advisor.core.latency import LEVELS
 from advisor.core.mixers import UNBOUNDED
 from advisor.core.paging import PagedCache, Paging
 from advisor.core.replica import ReplicaModel

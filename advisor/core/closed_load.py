@@ -1,0 +1,259 @@
+"""Clients that wait for their answers, and replicas that are never short of requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.core.batching import ServiceTable
+from advisor.core.latency import (
+    LEVELS,
+    Latency,
+    Z,
+    end_to_end,
+    length_deviation,
+    root_sum,
+    shifted,
+    undefined,
+    weighted,
+)
+from advisor.core.load import Replicas, Served
+from advisor.core.occupancy import PickedCurves, States, standing_at
+from advisor.core.queueing import Wait, combined_wait_quantile, prefill_wait
+from advisor.core.workload import Workload
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+_MOST_PROMPTS = 40
+"""Prompts in one step are counted up to this; a higher ITL level is the step with so many."""
+
+
+def closed(curves: ServiceTable, rows: Replicas, workload: Workload) -> Served:
+    """Clients that send their next request when one is answered, spread evenly over replicas.
+
+    Where they do not divide, some replicas have one client more; requests weigh as they are served.
+    """
+    assert workload.concurrency is not None
+    few, extra = np.divmod(workload.concurrency, rows.count)
+    groups = [(few, rows.count - extra), (few + 1, extra)]
+    loops = [_loop(curves, rows, workload, np.maximum(clients, 1)) for clients, _ in groups]
+    rates = [
+        loop.rate * count * (clients > 0)
+        for loop, (clients, count) in zip(loops, groups, strict=True)
+    ]
+    served = (rates[0] + rates[1]) * rows.router_efficiency
+    weights = [rate * rows.router_efficiency / served for rate in rates]
+    latency = {
+        metric: weighted(weights, [loop.latency[metric] for loop in loops])
+        for metric in ("ttft", "tpot", "itl")
+    }
+    latency["e2e"] = end_to_end(latency["ttft"], latency["tpot"], workload)
+    saturation = rows.count * rows.router_efficiency * rows.saturation
+    batch = sum(w * np.maximum(x.in_service, 1.0) for w, x in zip(weights, loops, strict=True))
+    return Served(
+        verdict=np.full(len(served), "closed_loop"),
+        utilization=served / saturation,
+        saturation=saturation,
+        requests_per_s=served,
+        concurrency=np.full(len(served), float(workload.concurrency)),
+        in_service=np.asarray(batch),
+        latency=latency,
+    )
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """One replica with a fixed number of clients: requests per second, and what they see."""
+
+    in_service: Array
+    rate: Array
+    latency: Mapping[str, Latency]
+
+
+def _loop(curves: ServiceTable, rows: Replicas, workload: Workload, clients: Index) -> _Loop:
+    point = _closed_replica(curves, rows, workload, clients)
+    picked = PickedCurves(curves, rows.layout)
+    states = standing_at(point.in_service, curves.service.shape[1])
+    tpot = _tpot(picked, states, workload)
+    no_slot_wait = Wait(np.zeros_like(point.rate), np.full_like(point.rate, np.inf))
+    waits = (no_slot_wait, point.prompt_wait)
+    ttft = _ttft(picked, states, rows.front_end, waits, workload)
+    total = clients / (point.rate * rows.router_efficiency)
+    decoding = workload.gaps * tpot.mean if workload.gaps else 0.0
+    queue = _queue_spread(point, curves, rows, workload)
+    latency = {
+        "ttft": shifted(ttft, total - decoding, queue),
+        "tpot": tpot,
+        "itl": _itl(picked, states, tpot),
+    }
+    return _Loop(point.in_service, point.rate, latency)
+
+
+def saturated(curves: ServiceTable, rows: Replicas, workload: Workload) -> Served:
+    """Replicas that have a request for every slot: the queue has no end, so TTFT and E2E have no
+    value."""
+    picked = PickedCurves(curves, rows.layout)
+    states = standing_at(rows.slots.astype(np.float64), curves.service.shape[1])
+    tpot = _tpot(picked, states, workload)
+    none = undefined(len(rows.slots))
+    total = rows.count * rows.router_efficiency * rows.saturation
+    return Served(
+        verdict=np.full(len(total), "saturated"),
+        utilization=np.ones(len(total)),
+        saturation=total,
+        requests_per_s=total,
+        concurrency=(rows.count * rows.slots).astype(np.float64),
+        in_service=rows.slots.astype(np.float64),
+        latency={"ttft": none, "tpot": tpot, "itl": _itl(picked, states, tpot), "e2e": none},
+    )
+
+
+@dataclass(frozen=True)
+class _ClosedPoint:
+    """One replica with a fixed number of clients."""
+
+    clients: Index
+    in_service: Array
+    rate: Array
+    prompt_wait: Wait
+
+
+def _closed_replica(
+    curves: ServiceTable, rows: Replicas, workload: Workload, clients: Index
+) -> _ClosedPoint:
+    """Solve clients = mu(n) * (front end + waits before service + S(n)) for n, at most the slots.
+
+    Beside more others no request is answered sooner, although a wait may be shorter: where a batch
+    reads all experts anyway, a prompt adds less to a step.
+    """
+    picked, rate = PickedCurves(curves, rows.layout), curves.rate[rows.layout]
+    n = np.arange(1, rate.shape[1] + 1)
+    behind, prompt_wait = _behind_prompts(picked, rate, workload)
+    rest = picked.decode_rest * (1 - prompt_wait.probability)
+    before = rows.front_end[:, None] + rest + behind
+    answered = np.maximum.accumulate(n / rate + before, axis=1)
+    needed = np.maximum.accumulate(rate * answered, axis=1)
+    inside = n <= rows.slots[:, None]
+    reached = ((needed <= clients[:, None]) & inside).sum(axis=1)
+    row, slots = np.arange(len(reached)), rows.slots
+    low, high = np.maximum(reached - 1, 0), np.minimum(np.minimum(reached, slots - 1), n[-1] - 1)
+    width = np.maximum(needed[row, high] - needed[row, low], 1e-12)
+    part = np.clip((clients - needed[row, low]) / width, 0.0, 1.0) * (high > low)
+    served = rate[row, low] * (1 - part) + rate[row, high] * part
+    alone = clients / needed[row, 0]  # fewer clients than one request in service needs
+    scale = np.where(reached == 0, np.minimum(alone, 1.0), 1.0)
+    in_service = (low + 1 + part) * scale
+    column = np.minimum(np.round(np.maximum(in_service, 1)).astype(int), n[-1]) - 1
+    wait = Wait(prompt_wait.probability[row, column], prompt_wait.decay[row, column])
+    return _ClosedPoint(clients, in_service, served * scale, wait)
+
+
+def _behind_prompts(picked: PickedCurves, rate: Array, workload: Workload) -> tuple[Array, Wait]:
+    """Wait behind others' prompts with n in service, and its mean: never more than half the
+    others' prompts take."""
+    n = np.arange(1, rate.shape[1] + 1)
+    arrivals = rate * (n - 1) / n
+    busy = np.minimum(arrivals * picked.prompt_time, 0.999)
+    rest = picked.own_prefill / 2 * (1 + workload.input_tokens.squared_cv)
+    wait = prefill_wait(busy, rest, arrivals * picked.prompt_load, 1.0)
+    mean = np.minimum(wait.mean, (n - 1) / 2 * picked.prompt_time)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        decay = np.where(mean > 0, wait.probability / mean, np.inf)
+    return mean, Wait(wait.probability, decay)
+
+
+def _queue_spread(
+    point: _ClosedPoint, curves: ServiceTable, rows: Replicas, workload: Workload
+) -> Array:
+    """Deviation of a full replica's slot wait from its mean [s], (rows, levels): the sum of as
+    many departures as clients wait before one."""
+    waiting = np.maximum(point.clients - rows.slots, 0)
+    spread = np.sqrt(_work_cv2(curves, rows, workload) * waiting) / rows.saturation
+    return np.asarray(spread[:, None] * Z)
+
+
+def _work_cv2(curves: ServiceTable, rows: Replicas, workload: Workload) -> Array:
+    """Squared variation of the work of a request: prompt and decode in their shares of service."""
+    service = curves.service[rows.layout, rows.slots - 1]
+    decode = workload.gaps * curves.tpot[rows.layout, rows.slots - 1] / service
+    inputs, outputs = workload.input_tokens.squared_cv, workload.output_tokens.squared_cv
+    return decode**2 * outputs + (1 - decode) ** 2 * inputs
+
+
+def _ttft(
+    picked: PickedCurves,
+    states: States,
+    front_end: Array,
+    waits: tuple[Wait, Wait],
+    workload: Workload,
+) -> Latency:
+    """Front end, rest of the step under way, waits for a slot and behind prompts, own prompt.
+
+    Who waits behind prompts finds no plain step under way: a quantile has the longer of the two.
+    """
+    own = states.mean(picked.own_prefill)
+    of_state = states.quantiles(picked.own_prefill) - own[:, None]
+    by_length = np.maximum(picked.own_prefill - picked.decode_step, 0.0)
+    of_length = length_deviation(workload.input_tokens) * states.mean(by_length)[:, None]
+    mean_wait = waits[0].mean + waits[1].mean
+    of_step = states.mean(picked.decode_rest)
+    rest = of_step * (1 - waits[1].probability)
+    waited = combined_wait_quantile(*waits, LEVELS)
+    of_wait = np.maximum(waited, (of_step - rest)[:, None]) - mean_wait[:, None]
+    mean = front_end + rest + own + mean_wait
+    quantiles = mean[:, None] + root_sum(of_state + of_wait, of_length)
+    if workload.input_tokens.sigma == 0:
+        least = np.minimum(front_end + picked.own_prefill[:, 0], mean)
+        quantiles = np.maximum(quantiles, least[:, None])
+    return Latency(mean, quantiles)
+
+
+def _tpot(picked: PickedCurves, states: States, workload: Workload) -> Latency:
+    """Mean gap of a request: over the states it lives through, and the prompts it meets."""
+    gaps = workload.gaps
+    if gaps == 0:
+        return undefined(len(states.found))
+    mean = states.mean(picked.tpot)
+    rising = np.maximum.accumulate(picked.tpot, axis=1)
+    of_state = states.quantiles(rising) - mean[:, None]
+    share = np.clip(states.mean(picked.mixed_share), 0.0, 1.0)
+    longer = np.maximum(states.mean(picked.mixed_step - picked.decode_step), 0.0)
+    of_prompts = (np.sqrt(share * (1 - share) / gaps) * longer)[:, None] * Z
+    quantiles = mean[:, None] + root_sum(of_state, of_prompts)
+    least = np.minimum(picked.tpot[:, 0], mean)
+    return Latency(mean, np.maximum(quantiles, least[:, None]))
+
+
+def _itl(picked: PickedCurves, states: States, tpot: Latency) -> Latency:
+    """Single gaps: above the share of plain steps they are steps with prompts, a Poisson number.
+
+    If a share s of the steps has any, a = -ln(1 - s) come in one on average, and a step that has
+    some has a / s. The gap of a level grows with the prompts at that level, at most what fits.
+    """
+    mixed = np.clip(states.mean(picked.mixed_share), 0.0, 1.0 - 1e-9)[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        in_mixed = np.where(mixed > 0, (LEVELS - (1 - mixed)) / mixed, 0.0)
+    plain = states.quantiles(picked.decode_step, np.clip(LEVELS / (1 - mixed), 0, 1))
+    longer = states.quantiles(picked.mixed_step, np.clip(in_mixed, 0, 1))
+    arriving = -np.log1p(-mixed)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        average = np.where(mixed > 0, arriving / mixed, 1.0)
+    room = np.maximum(states.mean(picked.room)[:, None], average)
+    prompts = np.clip(_poisson_quantiles(arriving), 1.0, room)
+    base = states.mean(picked.decode_step)[:, None]
+    longer = longer + np.maximum(prompts / average - 1, 0.0) * np.maximum(longer - base, 0.0)
+    quantiles = np.where(1 - mixed < LEVELS, longer, plain)
+    quantiles = np.where(np.isnan(tpot.mean)[:, None], np.nan, quantiles)
+    return Latency(tpot.mean, np.maximum.accumulate(quantiles, axis=1))
+
+
+def _poisson_quantiles(mean: Array) -> Array:
+    """Poisson quantiles at `LEVELS` for means of shape (rows, 1), none above `_MOST_PROMPTS`."""
+    count = np.arange(1, _MOST_PROMPTS + 1)
+    terms = np.cumsum(np.log(np.maximum(mean, 1e-300)) - np.log(count), axis=1)
+    reached = np.cumsum(np.exp(np.concatenate([0 * mean, terms], axis=1) - mean), axis=1)
+    return np.asarray((reached[:, :, None] < LEVELS).sum(axis=1), dtype=np.float64)

@@ -1,0 +1,117 @@
+"""Latencies as means and quantiles, and how the deviations of their parts add up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.core.workload import Length, Workload
+
+Array = NDArray[np.float64]
+
+LEVELS = np.array([0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999])
+"""Quantile levels that every latency is tabulated at."""
+
+LEVEL_OF = {"p50": 4, "p95": 7, "p99": 9}
+
+Z = np.array([NormalDist().inv_cdf(level) for level in LEVELS])
+"""Standard normal quantiles of `LEVELS`."""
+
+
+@dataclass(frozen=True)
+class Latency:
+    """One latency [s]: its mean (rows,) and its quantiles (rows, len(LEVELS)). NaN: not defined."""
+
+    mean: Array
+    quantiles: Array
+
+    def at(self, statistic: str) -> Array:
+        """`mean`, `p50`, `p95` or `p99`, shape (rows,)."""
+        return self.mean if statistic == "mean" else self.quantiles[:, LEVEL_OF[statistic]]
+
+    def share_within(self, limit: float) -> Array:
+        """Share of requests at or below `limit` [s], by interpolation between `LEVELS`; 0 where
+        the latency is not defined."""
+        below = (self.quantiles <= limit).sum(axis=1)
+        low = np.clip(below - 1, 0, len(LEVELS) - 2)
+        row = np.arange(len(below))
+        left, right = self.quantiles[row, low], self.quantiles[row, low + 1]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            part = np.clip((limit - left) / (right - left), 0.0, 1.0)
+        share = LEVELS[low] + np.nan_to_num(part) * (LEVELS[low + 1] - LEVELS[low])
+        share = np.where(below == len(LEVELS), 1.0, share)
+        return np.where(below == 0, 0.0, share)
+
+
+def weighted(weights: Sequence[Array], parts: Sequence[Latency]) -> Latency:
+    """The latency of requests of which each part has its share."""
+    mean = sum(w * part.mean for w, part in zip(weights, parts, strict=True))
+    quantiles = sum(w[:, None] * part.quantiles for w, part in zip(weights, parts, strict=True))
+    return Latency(np.asarray(mean), np.asarray(quantiles))
+
+
+def undefined(rows: int) -> Latency:
+    """A latency that these plans have not."""
+    return Latency(np.full(rows, np.nan), np.full((rows, len(LEVELS)), np.nan))
+
+
+def end_to_end(ttft: Latency, tpot: Latency, workload: Workload) -> Latency:
+    """TTFT + (OSL - 1) TPOT: means add; deviations add as squares, with the output's length."""
+    gaps = workload.gaps
+    if gaps == 0:
+        return ttft
+    mean = ttft.mean + gaps * tpot.mean
+    of_ttft = ttft.quantiles - ttft.mean[:, None]
+    of_tpot = gaps * (tpot.quantiles - tpot.mean[:, None])
+    of_length = length_deviation(workload.output_tokens) * (gaps * tpot.mean)[:, None]
+    return Latency(mean, mean[:, None] + root_sum(of_ttft, of_tpot, of_length))
+
+
+def length_deviation(length: Length) -> Array:
+    """Relative deviation of a length's quantiles from its mean, (1, levels)."""
+    sigma = length.sigma
+    return np.asarray(np.expm1(Z * sigma - sigma**2 / 2))[None, :]
+
+
+def root_sum(*deviations: Array) -> Array:
+    """Add independent deviations as signed squares: exact for normal ones, and monotone."""
+    total = sum(np.sign(d) * d**2 for d in deviations)
+    return np.asarray(np.sign(total) * np.sqrt(np.abs(total)))
+
+
+def shifted(latency: Latency, mean: Array, deviation: Array) -> Latency:
+    """The latency moved to a new mean, with one more deviation."""
+    own = latency.quantiles - latency.mean[:, None]
+    return Latency(mean, np.maximum(mean[:, None] + root_sum(own, deviation), 0.0))
+
+
+def defined_where(defined: NDArray[np.bool_], latency: Latency) -> Latency:
+    """The latency, not defined in the other rows."""
+    return Latency(
+        np.where(defined, latency.mean, np.nan),
+        np.where(defined[:, None], latency.quantiles, np.nan),
+    )
+
+
+_LEAST_SHAPE = 0.1
+"""Of less evenly spread times the mean is all that is kept."""
+
+
+def skewed_quantiles(mean: Array, variance: Array) -> Array:
+    """Quantiles at `LEVELS` of a time with this mean [s] and variance [s^2], (rows, levels): gamma
+    (by Wilson and Hilferty, 1931) where it varies less than an exponential one, and 0 or, with the
+    rest of the probability, exponential where it varies more."""
+    shape = mean**2 / np.maximum(variance, 1e-300)
+    shape = np.clip(shape, _LEAST_SHAPE, 1e12)[:, None]
+    with np.errstate(divide="ignore"):
+        cube = 1 - 1 / (9 * shape) + Z / np.sqrt(9 * shape)
+        rare = 2 * shape / (1 + shape)
+        exponential = np.maximum(np.log(rare / (1 - LEVELS)), 0.0) / rare
+    gamma = np.maximum(cube, 0.0) ** 3
+    # Between the two, shapes of 1 to 2, the one goes over into the other.
+    part = np.clip(shape - 1, 0.0, 1.0)
+    return np.asarray(mean[:, None] * (part * gamma + (1 - part) * exponential))

@@ -1,0 +1,290 @@
+"""Requests that arrive whether or not others are answered: two chains of each replica.
+
+How many prompts wait at the start of a step changes from step to step (`prompts`), the number of
+sequences in service over many of them (`queueing`). The first is solved near the mean of the
+second, and says how long a request decodes; that, at every number of sequences, drives the second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.core.batching import ServiceCurves, ServiceTable
+from advisor.core.latency import (
+    LEVELS,
+    Latency,
+    defined_where,
+    end_to_end,
+    length_deviation,
+    root_sum,
+    skewed_quantiles,
+    undefined,
+)
+from advisor.core.load import NEAR_SATURATION, Replicas, Served
+from advisor.core.occupancy import States
+from advisor.core.prompts import PromptChain, Prompts, met, solve, states_needed
+from advisor.core.queueing import Stationary, slot_wait, stationary
+from advisor.core.workload import Workload
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+_SHARES_OF_ROOM = (0.02, 0.06, 0.2, 0.5, 1.0)
+"""Steps are evaluated with no prompt, with one, and at these shares of their room for prompts; and
+interpolated between."""
+
+_MEMORY_OF_STATE = float(np.sqrt(2 * np.exp(-1.0)))
+"""Spread of the state averaged over one request, as a share of its spread at an instant: the
+number in service forgets itself over about one service time, and the variance of the average of
+such a process over that time is 2 (e^-1 - 1 + 1) = 0.736 of it."""
+
+_MOST_CV2 = 9.0
+"""Squared variation of arrivals that both chains are solved with at most. Of burstier ones TTFT has
+the queue that a burst makes; that they fill a replica more for a while is left out."""
+
+_MOST_BUSY = 0.95
+"""Share of time that prompts are taken to fill at most, in the estimate of what decodes."""
+
+_STEPS_TO_FIRST_TOKEN = 1.5
+"""Half a step under way and one's own: a longer decode step shows so many times in TTFT."""
+
+_SHORT = 1.645
+"""A prompt so many deviations below the mean, of which 5 % are shorter, is the least looked at."""
+
+
+@dataclass(frozen=True)
+class _Arriving:
+    """The rows, arrays of shape (rows,) or (rows, N): their curves at n = 1 ... N, how many
+    sequences fit, arrivals at one replica [1/s] and the squared variation of the times between (as
+    the chains have it, and in truth), what it serves at most [1/s], and how many sequences decode on average."""
+
+    rate: Array
+    decode_step: Array
+    mixed_step: Array
+    slots: Index
+    arrivals: Array
+    arrivals_cv2: Array
+    burst_cv2: Array
+    saturation: Array
+    decoding: Array
+
+
+def split_cv2(arrival_cv: float, replicas: Index) -> Array:
+    """Squared variation of arrivals at one of `replicas`: a random split thins a renewal."""
+    return np.asarray(1 + (arrival_cv**2 - 1) / replicas)
+
+
+def open_load(
+    curves: ServiceCurves, table: ServiceTable, rows: Replicas, local: Index, workload: Workload
+) -> Served:
+    """Evaluate rows under an open load. `table` has the curves of the layouts in use, `local` says
+    which of these each row has."""
+    assert workload.request_rate_per_s is not None
+    offered = workload.request_rate_per_s * workload.peak_to_mean
+    effective = rows.count * rows.router_efficiency
+    saturation = effective * rows.saturation
+    utilization = offered / saturation
+    stable = utilization < 1
+    arrivals = np.where(stable, offered / effective, rows.saturation / 2)
+    rate = table.rate[local]
+    arrivals_cv2 = split_cv2(workload.arrival_cv, rows.count)
+    arriving = _Arriving(
+        rate=rate,
+        decode_step=table.decode_step[local],
+        mixed_step=table.mixed_step[local],
+        slots=rows.slots,
+        arrivals=arrivals,
+        arrivals_cv2=np.minimum(arrivals_cv2, _MOST_CV2),
+        burst_cv2=arrivals_cv2,
+        saturation=rows.saturation,
+        decoding=_mean_decoding(table, local, arrivals, workload.gaps),
+    )
+    prompts = _prompt_chain(curves, rows.layout, arriving, workload)
+    own = prompts.own()
+    decode = _decode_seconds(prompts, arriving, workload.gaps)
+    number = _occupancy(own[:, None] + decode, prompts, arriving)
+    states = States(number.found)
+    ttft = _ttft(prompts, number, states, own, rows.front_end, arriving, workload)
+    tpot = _tpot(prompts, states, decode, workload)
+    itl = _itl(prompts, states, arriving.decode_step, tpot)
+    latency = {"ttft": ttft, "tpot": tpot, "itl": itl, "e2e": end_to_end(ttft, tpot, workload)}
+    latency = {name: defined_where(stable, value) for name, value in latency.items()}
+    served = np.minimum(offered, saturation)
+    names = np.where(utilization >= NEAR_SATURATION, "near_saturation", "stable")
+    return Served(
+        verdict=np.where(stable, names, "unstable"),
+        utilization=utilization,
+        saturation=saturation,
+        requests_per_s=served,
+        concurrency=served * latency["e2e"].mean,
+        in_service=np.where(stable, number.mean - number.queued, rows.slots),
+        latency=latency,
+    )
+
+
+def _mean_decoding(table: ServiceTable, local: Index, arrivals: Array, gaps: float) -> Array:
+    """Sequences that decode if n of them take as long as n take to arrive, (rows,): the decode
+    steps of their gaps, and what the prompts add that come in that time.
+
+    Where as many come as depart, `tpot` is longer than the decode step by what they add.
+    """
+    if not gaps:
+        return np.zeros_like(arrivals)
+    step, tpot = table.decode_step[local], table.tpot[local]
+    busy = arrivals[:, None] * (tpot - step) / (table.rate[local] * tpot)
+    needed = arrivals[:, None] * gaps * step / (1 - np.clip(busy, 0.0, _MOST_BUSY))
+    n = np.arange(1, step.shape[1] + 1)
+    row, high = np.arange(len(step)), np.argmax((n >= needed) | (n == n[-1]), axis=1)
+    low = np.maximum(high - 1, 0)
+    rise = (n[high] - needed[row, high]) - (n[low] - needed[row, low])
+    part = np.clip((needed[row, low] - n[low]) / np.where(rise > 0, rise, 1.0), 0.0, 1.0)
+    between = n[low] + part * (n[high] - n[low])
+    return np.asarray(np.where(high == 0, needed[row, 0], between))
+
+
+def _prompt_chain(
+    curves: ServiceCurves, layout: Index, arriving: _Arriving, workload: Workload
+) -> PromptChain:
+    """The chain of prompts beside as many sequences as a decoding one sees: itself and the mean."""
+    decode, arrivals = arriving.decoding + 1, arriving.arrivals
+    chunks, room = curves.room(layout, decode)
+    numbers = _numbers(room)
+    steps = curves.step_times(layout, decode, numbers)
+    # Where the first prompt of a step takes longest, as in a pipeline, prompts that come one by one
+    # would slow the others down; regular arrivals are taken as random ones there.
+    lone = steps[:, 1] - steps[:, 0] > 1.01 * (steps[:, -1] - steps[:, 1]) / np.maximum(room - 1, 1)
+    lone &= room > 1
+    cv2 = workload.input_tokens.squared_cv
+    added = chunks * (steps[:, 1] - steps[:, 0])
+    at_once = arrivals * steps[:, 0] / np.maximum(1 - arrivals * added, 0.1)
+    at_once = np.minimum(at_once, room)
+    full = steps[:, -1] * chunks / room
+    burst = met(arrivals * full * chunks, arriving.arrivals_cv2)
+    states, group = states_needed(arrivals * full, at_once, burst, (1 + cv2) / 2)
+    prompts = Prompts(
+        arrivals=arrivals,
+        arrivals_cv2=np.where(lone, np.maximum(arriving.arrivals_cv2, 1.0), arriving.arrivals_cv2),
+        chunks=chunks,
+        room=np.maximum(room // group, 1),
+        group=group,
+        load=np.minimum(full, 1 / arriving.saturation) * arrivals,
+        length_cv2=cv2,
+    )
+    taken = np.minimum(np.arange(states) * group[:, None], room[:, None])
+    return solve(_between(numbers, steps, taken.astype(np.float64)), prompts)
+
+
+def _numbers(room: Index) -> Array:
+    """Numbers of prompts to evaluate steps with, rising, (rows, numbers)."""
+    shares = [np.maximum(room * share, 1 + 0.01 * i) for i, share in enumerate(_SHARES_OF_ROOM)]
+    return np.stack([0.0 * room, 1.0 + 0.0 * room, *(s + 0.01 for s in shares)], axis=1)
+
+
+def _between(numbers: Array, values: Array, wanted: Array) -> Array:
+    """Each row interpolated between its own numbers, and held beyond the last."""
+    found = [np.interp(w, n, v) for w, n, v in zip(wanted, numbers, values, strict=True)]
+    return np.array(found).reshape(wanted.shape)
+
+
+def _decode_seconds(prompts: PromptChain, arriving: _Arriving, gaps: float) -> Array:
+    """Mean time that a request decodes beside n - 1 others [s], (rows, N): as the chain has it, and
+    at other numbers longer or shorter by the decode steps, with the prompts that come in these."""
+    if not gaps:
+        return np.zeros_like(arriving.decode_step)
+    mean = prompts.decode(np.full(len(arriving.arrivals), gaps))
+    plain = prompts.step[:, :1]
+    longer = arriving.decode_step - plain
+    seconds = mean[:, None] + gaps * prompts.stretch()[:, None] * longer
+    full = np.maximum(prompts.step[:, -1:], arriving.mixed_step)
+    return np.asarray(np.clip(seconds, gaps * arriving.decode_step, gaps * full))
+
+
+def _occupancy(service: Array, prompts: PromptChain, arriving: _Arriving) -> Stationary:
+    """The number in service. With all slots taken a replica serves what it does at saturation.
+
+    A burst is as many at once as have their prompts computed in the time that a request is served.
+    """
+    rate = np.arange(1, service.shape[1] + 1) / service
+    row, last = np.arange(len(rate)), arriving.slots - 1
+    rate[row, last] = np.maximum(rate[row, last], arriving.rate[row, last])
+    alone = service[row, np.minimum(arriving.decoding.astype(np.int64), last)]
+    peakedness = np.minimum((1 + arriving.arrivals_cv2) / 2, 1 + alone / prompts.pace())
+    return stationary(rate, arriving.slots, arriving.arrivals, peakedness)
+
+
+def _ttft(
+    prompts: PromptChain,
+    number: Stationary,
+    states: States,
+    own: Array,
+    front_end: Array,
+    arriving: _Arriving,
+    workload: Workload,
+) -> Latency:
+    """Front end, wait for a slot, and what the chain of prompts says of the rest, which is longer
+    where more decode than on average. The least is that of an empty replica; above it quantiles are
+    those of a time of this mean and variance, and of the length of one's own prompt."""
+    inputs, outputs = workload.input_tokens, workload.output_tokens
+    work_cv2 = _work_cv2(own, prompts, inputs.squared_cv, outputs.squared_cv, workload.gaps)
+    variability = np.maximum((arriving.burst_cv2 + work_cv2) / 2, 1e-3)
+    slot = slot_wait(number, arriving.saturation, arriving.arrivals, variability)
+    plain = prompts.step[:, 0]
+    slower = _STEPS_TO_FIRST_TOKEN * prompts.stretch()[:, None]
+    slower = slower * (arriving.decode_step - plain[:, None])
+    mean, variance = prompts.wait(np.exp(-arriving.decoding))
+    queue = np.maximum(prompts.queue(arriving.burst_cv2) + own - mean, 0.0)
+    mean, variance = mean + queue, variance + queue**2
+    slots = np.maximum(np.log(np.maximum(slot.probability, 1e-300)[:, None] / (1 - LEVELS)), 0.0)
+    more = states.mean(slower)
+    of_state = states.quantiles(slower) - more[:, None]
+    shortest = np.exp(-_SHORT * inputs.sigma)
+    least = np.minimum(prompts.own(shortest), mean + more)
+    mean = mean + more
+    excess = mean - least
+    of_wait = skewed_quantiles(excess, variance) - excess[:, None]
+    of_length = length_deviation(inputs) * (own - plain)[:, None]
+    quantiles = mean[:, None] + root_sum(of_wait, of_state, of_length)
+    quantiles = np.maximum(quantiles, least[:, None]) + slots / slot.decay[:, None]
+    return Latency(front_end + mean + slot.mean, front_end[:, None] + quantiles)
+
+
+def _work_cv2(
+    own: Array, prompts: PromptChain, inputs: float, outputs: float, gaps: float
+) -> Array:
+    """Squared variation of the work of a request: prompt and decode in their shares of service."""
+    decode = gaps * prompts.gap / (own + gaps * prompts.gap)
+    return np.asarray(decode**2 * outputs + (1 - decode) ** 2 * inputs)
+
+
+def _tpot(prompts: PromptChain, states: States, decode: Array, workload: Workload) -> Latency:
+    """Mean gap of a request: over the states it lives through, and the prompts it meets."""
+    gaps = workload.gaps
+    if not gaps:
+        return undefined(len(decode))
+    curve = decode / gaps
+    mean = states.mean(curve)
+    of_state = states.quantiles(curve) - mean[:, None]
+    few = gaps / (1 + workload.output_tokens.squared_cv)  # short answers average over less
+    variance = 1 / (
+        few / np.maximum(prompts.drift, 1e-300) + 1 / np.maximum(prompts.gap_variance, 1e-300)
+    )
+    excess = np.maximum(mean - prompts.step[:, 0], 0.0)
+    of_prompts = skewed_quantiles(excess, variance) - excess[:, None]
+    quantiles = mean[:, None] + root_sum(_MEMORY_OF_STATE * of_state, of_prompts)
+    least = np.minimum(curve[:, 0], mean)
+    return Latency(mean, np.maximum(quantiles, least[:, None]))
+
+
+def _itl(prompts: PromptChain, states: States, decode_step: Array, tpot: Latency) -> Latency:
+    """Single gaps: below the share of plain steps those of the number in service, above it steps
+    with as many prompts as the chain has at that level."""
+    plain = prompts.share[:, :1]
+    few = states.quantiles(decode_step, np.clip(LEVELS / np.maximum(plain, 1e-9), 0.0, 1.0))
+    slower = states.mean(decode_step) - prompts.step[:, 0]
+    longer = prompts.gap_quantiles(LEVELS) + slower[:, None]
+    quantiles = np.where(plain < LEVELS, longer, few)
+    quantiles = np.where(np.isnan(tpot.mean)[:, None], np.nan, quantiles)
+    return Latency(tpot.mean, np.maximum.accumulate(quantiles, axis=1))
