@@ -22,7 +22,7 @@ from advisor.core.latency import (
 )
 from advisor.core.load import Replicas, Served
 from advisor.core.occupancy import PickedCurves, States, standing_at
-from advisor.core.queueing import Wait, combined_wait_quantile, prefill_wait
+from advisor.core.queueing import Wait, prefill_wait
 from advisor.core.workload import Workload
 
 Array = NDArray[np.float64]
@@ -79,9 +79,7 @@ def _loop(curves: ServiceTable, rows: Replicas, workload: Workload, clients: Ind
     picked = PickedCurves(curves, rows.layout)
     states = standing_at(point.in_service, curves.service.shape[1])
     tpot = _tpot(picked, states, workload)
-    no_slot_wait = Wait(np.zeros_like(point.rate), np.full_like(point.rate, np.inf))
-    waits = (no_slot_wait, point.prompt_wait)
-    ttft = _ttft(picked, states, rows.front_end, waits, workload)
+    ttft = _ttft(picked, states, rows.front_end, point.prompt_wait, workload)
     total = clients / (point.rate * rows.router_efficiency)
     decoding = workload.gaps * tpot.mean if workload.gaps else 0.0
     queue = _queue_spread(point, curves, rows, workload)
@@ -188,10 +186,10 @@ def _ttft(
     picked: PickedCurves,
     states: States,
     front_end: Array,
-    waits: tuple[Wait, Wait],
+    wait: Wait,
     workload: Workload,
 ) -> Latency:
-    """Front end, rest of the step under way, waits for a slot and behind prompts, own prompt.
+    """Front end, rest of the step under way, wait behind prompts, own prompt.
 
     Who waits behind prompts finds no plain step under way: a quantile has the longer of the two.
     """
@@ -199,12 +197,11 @@ def _ttft(
     of_state = states.quantiles(picked.own_prefill) - own[:, None]
     by_length = np.maximum(picked.own_prefill - picked.decode_step, 0.0)
     of_length = length_deviation(workload.input_tokens) * states.mean(by_length)[:, None]
-    mean_wait = waits[0].mean + waits[1].mean
     of_step = states.mean(picked.decode_rest)
-    rest = of_step * (1 - waits[1].probability)
-    waited = combined_wait_quantile(*waits, LEVELS)
-    of_wait = np.maximum(waited, (of_step - rest)[:, None]) - mean_wait[:, None]
-    mean = front_end + rest + own + mean_wait
+    rest = of_step * (1 - wait.probability)
+    waited = wait.quantiles(LEVELS)
+    of_wait = np.maximum(waited, (of_step - rest)[:, None]) - wait.mean[:, None]
+    mean = front_end + rest + own + wait.mean
     quantiles = mean[:, None] + root_sum(of_state + of_wait, of_length)
     if workload.input_tokens.sigma == 0:
         least = np.minimum(front_end + picked.own_prefill[:, 0], mean)

@@ -12,6 +12,7 @@ from advisor.core.evaluation import hourly_cost, slo_ratios
 from advisor.core.hardware import HardwareProfile
 from advisor.core.units import MS_PER_S, plain, rounded_plain
 from advisor.core.verification import MOST_SIMULATED, Simulated
+from advisor.core.workload import BURSTIEST_MODELLED
 
 BOUND_NAMES = {
     "compute": "compute-bound",
@@ -217,6 +218,13 @@ def warnings(plan: Decision) -> list[dict[str, str]]:
         )
     if subject is not None:
         found += _lowered_default(plan, subject)
+    variation = plan.request.workload.arrival_cv
+    if plan.request.workload.mode == "open" and variation > BURSTIEST_MODELLED:
+        detail = (
+            f"Arrivals as bursty as arrival_cv {plain(variation)} are beyond what latencies were "
+            f"checked for ({plain(BURSTIEST_MODELLED)}): set verify to simulate the best plans."
+        )
+        found.append(_message("bursts_beyond_model", detail))
     if plan.request.workload.mode == "saturated":
         found.append(
             _message("ttft_undefined", "At saturation the queue has no end: TTFT and E2E are null.")

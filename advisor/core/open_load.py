@@ -27,7 +27,7 @@ from advisor.core.load import NEAR_SATURATION, Replicas, Served
 from advisor.core.occupancy import States
 from advisor.core.prompts import PromptChain, Prompts, met, solve, states_needed
 from advisor.core.queueing import Stationary, slot_wait, stationary
-from advisor.core.workload import Workload
+from advisor.core.workload import BURSTIEST_MODELLED, Workload
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -41,15 +41,12 @@ _MEMORY_OF_STATE = float(np.sqrt(2 * np.exp(-1.0)))
 number in service forgets itself over about one service time, and the variance of the average of
 such a process over that time is 2 (e^-1 - 1 + 1) = 0.736 of it."""
 
-_MOST_CV2 = 9.0
+_MOST_CV2 = BURSTIEST_MODELLED**2
 """Squared variation of arrivals that both chains are solved with at most. Of burstier ones TTFT has
 the queue that a burst makes; that they fill a replica more for a while is left out."""
 
 _MOST_BUSY = 0.95
 """Share of time that prompts are taken to fill at most, in the estimate of what decodes."""
-
-_STEPS_TO_FIRST_TOKEN = 1.5
-"""Half a step under way and one's own: a longer decode step shows so many times in TTFT."""
 
 _SHORT = 1.645
 """A prompt so many deviations below the mean, of which 5 % are shorter, is the least looked at."""
@@ -59,7 +56,8 @@ _SHORT = 1.645
 class _Arriving:
     """The rows, arrays of shape (rows,) or (rows, N): their curves at n = 1 ... N, how many
     sequences fit, arrivals at one replica [1/s] and the squared variation of the times between (as
-    the chains have it, and in truth), what it serves at most [1/s], and how many sequences decode on average."""
+    the chains have it, and in truth), what it serves at most [1/s], and how many sequences decode
+    on average."""
 
     rate: Array
     decode_step: Array
@@ -195,11 +193,22 @@ def _decode_seconds(prompts: PromptChain, arriving: _Arriving, gaps: float) -> A
     if not gaps:
         return np.zeros_like(arriving.decode_step)
     mean = prompts.decode(np.full(len(arriving.arrivals), gaps))
-    plain = prompts.step[:, :1]
-    longer = arriving.decode_step - plain
-    seconds = mean[:, None] + gaps * prompts.stretch()[:, None] * longer
+    seconds = mean[:, None] + gaps * _longer(prompts, arriving)[0]
     full = np.maximum(prompts.step[:, -1:], arriving.mixed_step)
     return np.asarray(np.clip(seconds, gaps * arriving.decode_step, gaps * full))
+
+
+def _longer(prompts: PromptChain, arriving: _Arriving) -> tuple[Array, Array]:
+    """How much longer the mean step and a mixed one are with n in service than as the chain has
+    them [s], (rows, N)."""
+    row, at = np.arange(len(arriving.slots)), arriving.decoding.astype(np.int64)
+    beside = np.minimum(at, arriving.decode_step.shape[1] - 1)
+    plain = arriving.decode_step - prompts.step[:, :1]
+    mixed = arriving.mixed_step - arriving.mixed_step[row, beside][:, None]
+    # With prompts a step is longer by no more: it may have read all experts anyway.
+    mixed = np.where(np.abs(mixed) < np.abs(plain), mixed, plain)
+    share, stretch = prompts.share[:, :1], prompts.stretch()[:, None]
+    return stretch * (share * plain + (1 - share) * mixed), stretch * mixed
 
 
 def _occupancy(service: Array, prompts: PromptChain, arriving: _Arriving) -> Stationary:
@@ -231,23 +240,22 @@ def _ttft(
     work_cv2 = _work_cv2(own, prompts, inputs.squared_cv, outputs.squared_cv, workload.gaps)
     variability = np.maximum((arriving.burst_cv2 + work_cv2) / 2, 1e-3)
     slot = slot_wait(number, arriving.saturation, arriving.arrivals, variability)
-    plain = prompts.step[:, 0]
-    slower = _STEPS_TO_FIRST_TOKEN * prompts.stretch()[:, None]
-    slower = slower * (arriving.decode_step - plain[:, None])
+    under_way, mixed = _longer(prompts, arriving)
+    slower = under_way / 2 + mixed
     mean, variance = prompts.wait(np.exp(-arriving.decoding))
     queue = np.maximum(prompts.queue(arriving.burst_cv2) + own - mean, 0.0)
     mean, variance = mean + queue, variance + queue**2
-    slots = np.maximum(np.log(np.maximum(slot.probability, 1e-300)[:, None] / (1 - LEVELS)), 0.0)
-    more = states.mean(slower)
-    of_state = states.quantiles(slower) - more[:, None]
+    average = states.mean(slower)
+    of_state = states.quantiles(slower) - average[:, None]
+    more = np.maximum(average, 0.0)
     shortest = np.exp(-_SHORT * inputs.sigma)
     least = np.minimum(prompts.own(shortest), mean + more)
     mean = mean + more
     excess = mean - least
     of_wait = skewed_quantiles(excess, variance) - excess[:, None]
-    of_length = length_deviation(inputs) * (own - plain)[:, None]
+    of_length = length_deviation(inputs) * (own - prompts.step[:, 0])[:, None]
     quantiles = mean[:, None] + root_sum(of_wait, of_state, of_length)
-    quantiles = np.maximum(quantiles, least[:, None]) + slots / slot.decay[:, None]
+    quantiles = np.maximum(quantiles, least[:, None]) + slot.quantiles(LEVELS)
     return Latency(front_end + mean + slot.mean, front_end[:, None] + quantiles)
 
 

@@ -30,6 +30,10 @@ proportion."""
 _LAG = 0.3
 """How long before a request others came that it finds waiting, in mean steps; as simulated."""
 
+_LEAST_CV2 = 0.02
+_GAMMA_TERMS, _MOST_SCALED = 60, 25.0
+"""Terms of the series of the incomplete gamma function, right up to this argument."""
+
 _BURST_STEPS = 4
 """Rounds in which the prompts met in a burst, and the time that they take, are found."""
 
@@ -113,7 +117,7 @@ class PromptChain:
         next_one = np.diff(self.step, axis=1, append=self.step[:, -1:])
         more = np.where(np.arange(self.step.shape[1]) < room, next_one, full)
         each = (self.share * more).sum(axis=1) * self.prompts.chunks / self.prompts.group
-        return 1 / (1 - np.clip(self.prompts.arrivals * each, 0.0, _MOST_BUSY))
+        return np.asarray(1 / (1 - np.clip(self.prompts.arrivals * each, 0.0, _MOST_BUSY)))
 
     def queue(self, cv2: Array) -> Array:
         """Mean wait behind the prompts of a burst [s], (rows,), where arrivals of squared variation
@@ -320,18 +324,27 @@ def met(expected: Array, cv2: Array) -> Array:
     on average: the renewal function of gamma distributed times between arrivals of squared
     variation `cv2`. It goes to expected + (cv2 - 1) / 2.
 
-    Bursts: a cluster of arrivals, each followed by another within the time with probability F, is
-    met with F / (1 - F) others, F by the first term of the incomplete gamma function.
+    Another comes within the time with probability F, the incomplete gamma function. Regular
+    arrivals meet that one at first; a cluster of a burst goes on with each, F / (1 - F) in all.
     """
-    excess = (cv2 - 1) / 2
-    regular = expected + excess * -np.expm1(-expected / np.maximum(-excess, 1e-9))
-    shape = 1 / np.maximum(cv2, 1.0)
-    scale = np.vectorize(gamma, otypes=[float])(shape + 1)
-    within = np.clip((shape * expected) ** shape / scale, 0.0, 0.999999)
-    cluster, limit = within / (1 - within), expected + np.maximum(excess, 0.0)
-    with np.errstate(divide="ignore"):
-        bursts = (cluster**-4 + limit**-4) ** -0.25
+    cv2 = np.broadcast_to(cv2, expected.shape)
+    excess, shape = (cv2 - 1) / 2, 1 / np.maximum(cv2, _LEAST_CV2)
+    scaled = np.minimum(shape * expected, _MOST_SCALED)
+    term = np.exp(shape * np.log(np.maximum(scaled, 1e-300)) - scaled) / _gamma_function(shape + 1)
+    within = term.copy()
+    for k in range(1, _GAMMA_TERMS):
+        term = term * scaled / (shape + k)
+        within += term
+    within = np.clip(within, 1e-12, 0.999999)
+    limit = expected + np.maximum(excess, 0.0)
+    bursts = ((within / (1 - within)) ** -4 + np.maximum(limit, 1e-12) ** -4) ** -0.25
+    regular = np.maximum(within, expected + excess)
     return np.asarray(np.where(cv2 > 1, bursts, np.where(cv2 < 1, regular, expected)))
+
+
+def _gamma_function(value: Array) -> Array:
+    each, where = np.unique(value, return_inverse=True)
+    return np.array([gamma(x) for x in each])[where].reshape(value.shape)
 
 
 def _dispersion(excess: Array, cv2: Array) -> Array:
@@ -351,7 +364,8 @@ def _as_seen(weight: Array, prompts: Prompts, gap: Array) -> Array:
     density = (met(1.5 * lag, cv2) - met(0.5 * lag, cv2)) / lag
     tilted = weight.copy()
     tilted[:, 1:] *= density[:, None]
-    return np.asarray(tilted * (weight.sum(axis=1) / tilted.sum(axis=1))[:, None])
+    whole = np.maximum(tilted.sum(axis=1, keepdims=True), 1e-300)
+    return np.asarray(tilted / whole * weight.sum(axis=1, keepdims=True))
 
 
 def _durations(

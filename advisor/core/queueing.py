@@ -16,12 +16,6 @@ Array = NDArray[np.float64]
 _NEVER = 1e-12
 """Share of the arrival rate that stands for no births at all."""
 
-_NO_WAIT = 1e12
-"""Decay [1/s] that stands for a wait that is always 0."""
-
-_NEWTON_STEPS = 40
-_NEWTON_TOLERANCE = 1e-9
-
 
 @dataclass(frozen=True)
 class Stationary:
@@ -89,6 +83,12 @@ class Wait:
         """Mean wait [s]."""
         return self.probability / self.decay
 
+    def quantiles(self, levels: Array) -> Array:
+        """Waits [s] that a share of requests does not exceed, (rows, levels)."""
+        with np.errstate(divide="ignore"):
+            above = np.log(self.probability[:, None] / (1 - levels))
+        return np.maximum(above, 0.0) / self.decay[:, None]
+
 
 def slot_wait(chain: Stationary, saturation: Array, arrivals: Array, variability: Array) -> Wait:
     """Wait for a place in a batch.
@@ -115,45 +115,3 @@ def prefill_wait(busy: Array, rest: Array, load: Array, variability: Array | flo
     with np.errstate(divide="ignore", invalid="ignore"):
         decay = np.where(mean > 0, busy / mean, np.inf)
     return Wait(np.minimum(busy, 0.999), decay)
-
-
-def combined_wait_quantile(first: Wait, second: Wait, level: Array) -> Array:
-    """Quantiles [s] of the sum of two independent waits, shape (rows, levels).
-
-    The tail of the sum is P1 (1 - P2) e^(-at) + P2 (1 - P1) e^(-bt) + P1 P2 H(t), with H the tail
-    of the sum of two exponentials. Where it starts above 1 - level, the quantile is found by
-    Newton steps on its logarithm, kept within a shrinking bracket.
-    """
-    p, q = first.probability, second.probability
-    target = np.broadcast_to(1 - level, (len(p), len(level)))
-    row, column = np.nonzero(1 - ((1 - p) * (1 - q))[:, None] > target)
-    result = np.zeros(target.shape)
-    if len(row):
-        a, b = (
-            np.where(wait.probability[row] > 0, np.minimum(wait.decay[row], _NO_WAIT), _NO_WAIT)
-            for wait in (first, second)
-        )
-        result[row, column] = _tail_inverse(p[row], a, q[row], b, target[row, column])
-    return result
-
-
-def _tail_inverse(p: Array, a: Array, q: Array, b: Array, target: Array) -> Array:
-    """Time at which the tail of the sum of two zero-inflated exponentials falls to `target`."""
-    b = np.where(np.abs(a - b) < 1e-6 * a, b * (1 + 1e-5), b)
-    both = p * q / (b - a)
-    of_a, of_b = p * (1 - q) + both * b, q * (1 - p) - both * a
-    low, high = np.zeros_like(target), np.log(2 / target) * (1 / a + 1 / b)
-    slower = np.minimum(a, b)
-    t = np.clip(np.log(np.maximum(p, q) / target) / slower, 0.0, high)
-    for _ in range(_NEWTON_STEPS):
-        ea, eb = of_a * np.exp(-a * t), of_b * np.exp(-b * t)
-        tail = np.maximum(ea + eb, 1e-300)
-        above = tail > target
-        low, high = np.where(above, t, low), np.where(above, high, t)
-        slope = np.maximum((a * ea + b * eb) / tail, 1e-12 * slower)
-        step = t + np.log(tail / target) / slope
-        inside = (step >= low) & (step <= high)
-        before, t = t, np.where(inside, step, (low + high) / 2)
-        if np.all(np.abs(t - before) <= _NEWTON_TOLERANCE * t):
-            break
-    return t

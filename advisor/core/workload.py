@@ -26,6 +26,9 @@ WEIGHT_PRECISIONS = (
 )  # fmt: skip
 KV_PRECISIONS = ("bf16", "fp16", "fp8", "int8")
 ENGINES = ("vllm", "sglang", "tensorrt_llm", "generic")
+BURSTIEST_MODELLED = 3.0
+"""Variation of arrivals up to which latencies under bursts follow simulation and rise with load."""
+
 REQUESTS_A_CLIENT = 10
 """Requests of a burst to each request in flight, as public benchmarks send."""
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from advisor.core.coefficients import coefficient
 from advisor.core.steps import StepModel
-from advisor.core.workload import Length
-from tests.core.profiles import IDEAL, device, layout, model, planned, workload
+from advisor.core.workload import BURSTIEST_MODELLED, Length
+from tests.core.profiles import IDEAL, answer, device, layout, model, planned, workload
 from tests.core.strategies import FIXED_COSTS, examples, lengths, served_layouts, spread, workloads
 
 ROOMY = {"max_num_seqs": 256}
@@ -178,25 +178,41 @@ def assert_more_replicas_never_hurt(served, load, amount, statistics):
 
 
 @examples(18)
-@given(served_layouts(deepest=1), workloads(saturate=True), st.integers(1, 5))
+@given(
+    served_layouts(deepest=1),
+    workloads(most_cv=BURSTIEST_MODELLED, saturate=True),
+    st.integers(1, 5),
+)
 def test_more_load_never_lowers_the_mean_ttft_or_e2e(served, load, replicas):
     assert_more_load_never_helps(served, load, replicas, ["mean"])
 
 
 @examples(18)
-@given(served_layouts(deepest=1), workloads(saturate=True), st.integers(1, 5))
+@given(
+    served_layouts(deepest=1),
+    workloads(most_cv=BURSTIEST_MODELLED, saturate=True),
+    st.integers(1, 5),
+)
 def test_more_load_never_lowers_a_percentile_of_ttft_or_e2e(served, load, replicas):
     assert_more_load_never_helps(served, load, replicas, STATISTICS[1:])
 
 
 @examples(18)
-@given(served_layouts(deepest=1), workloads(saturate=True), st.floats(0.5, 6))
+@given(
+    served_layouts(deepest=1),
+    workloads(most_cv=BURSTIEST_MODELLED, saturate=True),
+    st.floats(0.5, 6),
+)
 def test_more_replicas_never_lengthen_the_mean_ttft_or_e2e(served, load, amount):
     assert_more_replicas_never_hurt(served, load, amount, ["mean"])
 
 
 @examples(18)
-@given(served_layouts(deepest=1), workloads(saturate=True), st.floats(0.5, 6))
+@given(
+    served_layouts(deepest=1),
+    workloads(most_cv=BURSTIEST_MODELLED, saturate=True),
+    st.floats(0.5, 6),
+)
 def test_more_replicas_never_lengthen_a_percentile_of_ttft_or_e2e(served, load, amount):
     assert_more_replicas_never_hurt(served, load, amount, STATISTICS[1:])
 
@@ -450,6 +466,13 @@ def test_clients_that_ask_for_one_token_have_a_latency(clients):
         expected = clients / served.requests_per_s[0]
         assert served.latency[metric].mean[0] == pytest.approx(expected, rel=1e-9)
         assert np.isfinite(served.latency[metric].quantiles).all()
+
+
+def test_arrivals_burstier_than_modelled_are_warned_of():
+    load = workload(1000, 250, request_rate_per_s=2.0)
+    for cv, codes in ((3.0, set()), (3.1, {"bursts_beyond_model"})):
+        found = answer(load=replace(load, arrival_cv=cv), limits=ONE)
+        assert {one["code"] for one in found["warnings"]} & {"bursts_beyond_model"} == codes
 
 
 def test_bursts_fill_the_replica_more_than_steady_arrivals_do():
