@@ -183,6 +183,12 @@ def test_currencies_that_differ_take_a_dated_rate(shared_client: FlaskClient, pl
     dollars = post(shared_client, "serving-cost", plan_id=plan["id"])
     assert answer["currency"] == "EUR"
     assert float(answer["per_hour"]) * 2 == pytest.approx(float(dollars["per_hour"]))
+    sums = {"training_cost": 1, "price_per_call": 1, "currency": "EUR", "plan_id": plan["id"]}
+    only_error(shared_client.post(ROUTE, json=sums), "/plan_id")
+    old = post(shared_client, "break-even", **sums, exchange_rate=rate | {"as_of": "2020-01-01"})
+    dollars = post(shared_client, "break-even", **(sums | {"currency": "USD"}))
+    assert float(old["markup_on_cost"]) > float(dollars["markup_on_cost"])
+    assert "rate_stale" in codes(old)
     response = shared_client.post(
         "/v1/economics/serving-cost", json=asked | {"exchange_rate": rate | {"as_of": "recently"}}
     )
@@ -292,5 +298,8 @@ def test_an_elasticity_gives_the_best_price_or_says_that_there_is_none(
     best = post(shared_client, "break-even", **asked, price_elasticity=1.8)["best_price"]
     assert best["price_per_call"] == "0.009"
     assert float(best["profit"]) == pytest.approx(468125.6935862759, rel=1e-9)
+    for missing in ("calls", "serving_cost_per_call"):
+        unknown = {k: v for k, v in asked.items() if k != missing} | {"price_elasticity": 1.8}
+        only_error(shared_client.post(ROUTE, json=unknown), f"/{missing}")
     none = post(shared_client, "break-even", **asked, price_elasticity=0.8)["best_price"]
     assert (none["status"], none["price_per_call"]) == ("unbounded", None)

@@ -43,5 +43,14 @@ def test_what_the_page_shows_is_what_is_answered(shared_client: FlaskClient, cas
     assert close(shown, answer), answer
 
 
+def test_the_picture_shows_the_moments_that_are_answered():
+    # It is drawn by docs/economics_plot.py, which needs a library that tests do not have.
+    picture = (Path(__file__).parents[2] / "docs" / "economics.svg").read_text(encoding="utf-8")
+    shown = {f"{answer['months']:.1f} months" for *_, answer in CASES if "npv" in answer}
+    steady = {f"{answer['months']:.1f} months" for *_, answer in CASES if "whole_months" in answer}
+    assert len(shown | steady) == 2
+    assert shown | steady <= set(re.findall(r">([0-9.]+ months)<", picture))
+
+
 def test_the_page_asks_more_than_a_few_questions():
     assert len(CASES) >= 8

@@ -169,7 +169,7 @@ def _price_needed(inputs: BreakEvenInputs) -> Decimal | str:
 
 def _best_price(inputs: BreakEvenInputs) -> BestPrice | None:
     """The price of most profit where demand is known to depend on it."""
-    if inputs.price_elasticity is None or not inputs.calls or not inputs.price_per_call:
+    if inputs.price_elasticity is None or inputs.calls is None:
         return None
     demand = Demand(
         Fraction(inputs.price_per_call), Fraction(inputs.calls), inputs.price_elasticity

@@ -80,9 +80,12 @@ class BreakEvenInputs:
 
     def __post_init__(self) -> None:
         refuse_outside(self, **RANGES)
-        if self.price_elasticity is not None and self.calls is None:
-            detail = "An elasticity needs the calls that are sold at price_per_call."
-            raise InvalidInput(FieldError("/calls", detail))
+        if self.price_elasticity is not None:
+            needed = ("calls", "price_per_call", "serving_cost_per_call")
+            detail = "The best price depends on this: it has to be given, above 0."
+            missing = [name for name in needed if not getattr(self, name)]
+            if missing:
+                raise InvalidInput(*(FieldError(f"/{name}", detail) for name in missing))
         if self.calls is not None and (errors := count_errors("/calls", self.calls)):
             raise InvalidInput(*errors)
         asking = [name for name in _NEED_A_RATE if getattr(self, name)]

@@ -28,9 +28,13 @@ class ExchangeRate:
             for name in ("from_currency", "to_currency")
             if not re.fullmatch("[A-Z]{3}", code := getattr(self, name))
         ]
+        try:
+            date.fromisoformat(self.as_of)
+        except ValueError:
+            detail = "A date is written YYYY-MM-DD."
+            errors.append(FieldError("/as_of", detail, given=self.as_of))
         if errors:
             raise InvalidInput(*errors)
-        date.fromisoformat(self.as_of)
 
 
 def converted(

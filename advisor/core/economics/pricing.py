@@ -44,13 +44,10 @@ class Demand:
 def best_price(
     demand: Demand, serving_cost: Fraction, cost: Fraction, kept_share: Fraction = Fraction(1)
 ) -> BestPrice:
-    """c' e / (e - 1) with c' = c over the share of the price that is kept; `cost` was spent before
-    the first call."""
+    """c' e / (e - 1) with c' = c > 0 over the share of the price that is kept; `cost` was spent
+    before the first call."""
     if demand.elasticity <= 1:
         reason = "With an elasticity of at most 1 every higher price earns more: there is no best."
-        return BestPrice("unbounded", reason, None, None, None)
-    if not serving_cost:
-        reason = "Calls that cost nothing to serve earn more the cheaper they are sold."
         return BestPrice("unbounded", reason, None, None, None)
     price = serving_cost / kept_share * demand.elasticity / (demand.elasticity - 1)
     calls = demand.at(price)

@@ -20,6 +20,7 @@ from advisor.schemas.economics.fields import (
     NullReasonsAnswer,
     Quantity,
     UsedPlanAnswer,
+    exchange_rate_field,
     inputs_answer,
     plan_field,
 )
@@ -70,6 +71,7 @@ class BreakEvenBody(Closed):
         "By how many percent fewer calls are sold at a price one percent higher.", ELASTICITY
     )
     currency = Currency(load_default="USD")
+    exchange_rate = exchange_rate_field("the plan")
 
 
 class SensitivityBody(BreakEvenBody):

@@ -186,6 +186,12 @@ def plan_field() -> Text:
                 allow_none=True, load_default=None)  # fmt: skip
 
 
+def exchange_rate_field(of: str) -> Section:
+    """The rate at which amounts of a plan, a profile or a list are converted."""
+    return Section(ExchangeRateBody, f"From the currency of {of}.", allow_none=True,
+                   load_default=None)  # fmt: skip
+
+
 def offer_field(what: str, instead_of: str) -> Name:
     """The name of a listed price."""
     return Name(f"{what}, by its name in the list, in place of {instead_of}.", allow_none=True,

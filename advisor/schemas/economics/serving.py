@@ -22,11 +22,11 @@ from advisor.schemas.economics.fields import (
     Amount,
     EconomicsAnswer,
     Exact,
-    ExchangeRateBody,
     NullReasonsAnswer,
     Quantity,
     UsedPlanAnswer,
     UsedPriceAnswer,
+    exchange_rate_field,
     inputs_answer,
     offer_field,
     plan_field,
@@ -61,7 +61,7 @@ class RequestPriceBody(Closed):
     api_offer = offer_field("An API price", _PRICES)
     batch_discount = Exact("Share that a batch saves.", SHARE, Fraction(0))
     currency = Currency(load_default="USD")
-    exchange_rate = _section(ExchangeRateBody, "From the currency of the listed price.")
+    exchange_rate = exchange_rate_field("the listed price")
 
 
 class RequestPartsAnswer(Answer):
@@ -127,7 +127,7 @@ class ServingCostBody(Closed):
     reserved = _section(ReservedBody, "Bought as a reservation.")
     api_per_mtok = Amount("Blended API price of a million tokens to compare with.")
     currency = Currency(load_default="USD")
-    exchange_rate = _section(ExchangeRateBody, "From the currency of the plan or the listed price.")
+    exchange_rate = exchange_rate_field("the plan or the listed price")
 
 
 class AllocationAnswer(Answer):
@@ -201,7 +201,7 @@ class SelfHostBody(Closed):
     peak_to_mean = _rate("Peak over mean rate; left out: 1, or the plan's.", PEAK)
     requests_per_month = _rate("A volume to compare at.")
     currency = Currency(load_default="USD")
-    exchange_rate = _section(ExchangeRateBody, "From the currency of the plan or the listed price.")
+    exchange_rate = exchange_rate_field("the plan or the listed price")
 
 
 class IntervalAnswer(Answer):

@@ -17,9 +17,9 @@ from advisor.schemas.economics.fields import (
     Amount,
     EconomicsAnswer,
     Exact,
-    ExchangeRateBody,
     Quantity,
     UsedPriceAnswer,
+    exchange_rate_field,
     inputs_answer,
     offer_field,
 )
@@ -50,10 +50,7 @@ class TrainingCostBody(Closed):
     hidden_size = _whole("Width of the model.", SIZE.most)
     sequence_tokens = _whole("Length of a sequence in training.", SEQUENCE.most)
     currency = Currency(load_default="USD")
-    exchange_rate = Section(
-        ExchangeRateBody, "From the currency of the profile or the listed price.",
-        allow_none=True, load_default=None,
-    )  # fmt: skip
+    exchange_rate = exchange_rate_field("the profile or the listed price")
 
 
 class ForwardAnswer(Answer):
@@ -105,10 +102,7 @@ class OwnershipBody(Closed):
     rent_per_hour = Amount("Of the rented alternative.")
     accelerator_offer = offer_field("A listed price", "`rent_per_hour`")
     currency = Currency(load_default="USD")
-    exchange_rate = Section(
-        ExchangeRateBody, "From the currency of the listed price.",
-        allow_none=True, load_default=None,
-    )  # fmt: skip
+    exchange_rate = exchange_rate_field("the listed price")
 
 
 class OwnershipPartsAnswer(Answer):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -43,7 +44,12 @@ class Sources:
             rate = ExchangeRate(**given) if given else None
         except InvalidInput as refused:
             raise refused.under("/exchange_rate") from None
-        return cls(body["currency"], rate)
+        sources = cls(body["currency"], rate)
+        if rate is not None:
+            age = (now().date() - date.fromisoformat(rate.as_of)).days
+            if age > STALE_AFTER_DAYS:
+                sources.warn("rate_stale", f"The exchange rate is {age} days old.")
+        return sources
 
     def money(self, amount: Decimal, currency: str, pointer: str) -> Decimal:
         """An amount in the currency of the answer. InvalidInput without a dated rate."""
@@ -112,6 +118,13 @@ def plan_figures(database: Database, plan_id: str) -> PlannedServing:
         error = FieldError("/plan_id", "There is no plan with this id.", given=plan_id)
         raise InvalidInput(error) from None
     return planned_serving(json.loads(stored.answer))
+
+
+def warn_without_slo(plan: PlannedServing, sources: Sources) -> None:
+    """Warn of a plan whose throughput no latency bounds."""
+    if not plan.has_slo:
+        detail = "The plan has no SLO, so no latency bounds what it serves."
+        sources.warn("no_slo", detail)
 
 
 def refuse_both(body: Body, chosen: str, others: Iterable[str]) -> None:

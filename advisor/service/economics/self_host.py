@@ -17,6 +17,7 @@ from advisor.service.economics.answers import (
     refuse_both,
     require,
     token_prices,
+    warn_without_slo,
 )
 from advisor.service.economics.serving import NOT_IN_HOURS, cache_assumption, priced
 
@@ -67,8 +68,7 @@ def _replicas(
     refuse_both(body, "plan_id", (*own, "input_tokens", "output_tokens", "cached_input_share"))
     plan = plan_figures(database, body["plan_id"])
     cost = sources.money(plan.replica_cost_per_month, plan.currency, "/plan_id")
-    if not plan.has_slo:
-        sources.warn("no_slo", "The plan has no SLO, so its capacity is not bound by latency.")
+    warn_without_slo(plan, sources)
     return plan, {
         "replica_cost_per_month": cost,
         "replica_capacity_requests_per_month": plan.replica_capacity_requests_per_month,

@@ -31,6 +31,7 @@ from advisor.service.economics.answers import (
     refuse_both,
     require,
     token_prices,
+    warn_without_slo,
 )
 
 _RATES = (
@@ -150,6 +151,7 @@ def _planned(
 ) -> tuple[ServingCostInputs, dict[str, Any]]:
     """The core's inputs from a plan: its bill over what it serves, nothing idle left out."""
     refuse_both(body, "plan_id", (*_RATES, *_OWN))
+    warn_without_slo(plan, sources)
     hour = sources.money(plan.per_hour, plan.currency, "/plan_id")
     price = quotient(Fraction(hour) / plan.accelerators)
     rate, prompt = plan.mean_requests_per_s, plan.input_tokens
