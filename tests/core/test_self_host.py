@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from math import ceil
+from math import ceil, exp
 from typing import Any
 
 from advisor.core.economics.self_host import MOST_INTERVALS, SelfHost, SelfHostInputs, self_host
@@ -49,11 +50,11 @@ def test_intervals_equal_brute_force_on_three_thousand_random_cases():
         answer = self_host(asked)
         kinds[answer.status] += 1
         kinds["several"] += len(answer.intervals) > 3
-        # All whole and half volumes to beyond what decides, and both sides of every boundary.
+        # Whole and half volumes, and both sides of every boundary and of every full replica.
         horizon = int(answer.always_cheaper_from or 60) + 3 * int(asked.capacity + 1)
-        volumes = {Fraction(n, 2) for n in range(1, 2 * min(horizon, 30))}
+        volumes = {Fraction(n, 2) for n in range(1, 2 * min(horizon, 15))}
         step = Fraction(1, 10**6)
-        for each in answer.intervals:
+        for each in answer.intervals[:20]:
             volumes |= {each.start + step, (each.until or Fraction(horizon)) - step}
         volumes |= {asked.capacity * k + s for k in range(1, 6) for s in (0, step, -step)}
         covered = answer.intervals[-1].until
@@ -107,6 +108,24 @@ def test_peaks_take_more_replicas_for_the_same_volume():
     assert answer.at_volume is not None
     assert answer.at_volume.replicas == 2
     assert answer.self_host_floor_per_request == Decimal("0.2")
+
+
+def test_a_poisson_peak_of_224_for_200_a_second_takes_a_sixth_server():
+    given, expected = example("E0")
+    term = reached = Fraction(exp(-given["mean_rps"]))
+    peak = 0
+    while reached < Fraction(given["q"]):
+        peak += 1
+        term = term * given["mean_rps"] / peak
+        reached += term
+    assert peak == expected["p95"]
+    # 41.6 prompts a second and server, as in the notebook that the figure is from.
+    asked = ask(1, 1, "41.6", requests_per_month=Fraction(given["mean_rps"]))
+    steady = self_host(asked).at_volume
+    at_peak = self_host(replace(asked, peak_to_mean=Fraction(peak, given["mean_rps"]))).at_volume
+    assert steady is not None
+    assert at_peak is not None
+    assert (steady.replicas, at_peak.replicas) == (5, 6)
 
 
 def test_an_api_at_the_floor_or_free_is_never_beaten():
