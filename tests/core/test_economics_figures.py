@@ -11,7 +11,7 @@ import pytest
 from advisor.core.economics.currency import ExchangeRate, converted
 from advisor.core.economics.ownership import HOURS_PER_YEAR, OwnershipInputs, ownership
 from advisor.core.economics.planned import HOURS_PER_MONTH
-from advisor.core.economics.pricing import Demand, best_price, calls_to_repay
+from advisor.core.economics.pricing import Demand, best_price
 from advisor.core.economics.purchase import reserved_pays_from
 from advisor.core.economics.serving_cost import ServingCostInputs, serving_cost
 from advisor.core.economics.training import TrainingInputs, training_cost
@@ -278,15 +278,6 @@ def test_demand_that_does_not_mind_the_price_has_no_best_one():
     answer = best_price(demand, Fraction(1, 4), Fraction(0))
     assert (answer.status, answer.price_per_call) == ("unbounded", None)
     assert answer.reason
-
-
-def test_an_optimization_pays_after_its_cost_over_its_saving():
-    given, expected = example("I1")
-    saving = Fraction(str(given["c_old"])) - Fraction(str(given["c_new"]))
-    calls = calls_to_repay(Fraction(given["one_off"]), saving)
-    assert calls is not None
-    assert float(calls) == close(expected["calls"])
-    assert calls_to_repay(Fraction(1), Fraction(0)) is None
 
 
 def test_currencies_mix_at_a_dated_rate_only():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from math import ceil
 from typing import Any
 
 import pytest
@@ -148,6 +150,14 @@ def test_an_optimization_that_costs_something_once(shared_client: FlaskClient):
     given, expected = example("I3")
     body = sums(given, serving_cost_per_call=given["c_new"], one_off_cost=given["one_off"])
     assert ask(shared_client, "break-even", body)["break_even_calls"] == expected["N_star"]
+
+
+def test_an_optimization_is_repaid_by_what_it_saves(shared_client: FlaskClient):
+    given, expected = example("I1")
+    saved = Decimal(str(given["c_old"])) - Decimal(str(given["c_new"]))
+    body = {"training_cost": 0, "one_off_cost": given["one_off"], "price_per_call": str(saved)}
+    answer = ask(shared_client, "break-even", body)
+    assert answer["break_even_calls"] == ceil(expected["calls"])
 
 
 # Prices of requests

@@ -57,7 +57,7 @@ class BreakEvenInputs:
     for an optimization. `free_share` of the calls bring nothing, `fee_share` of the revenue goes to
     payment services and resellers. `calls_per_month` is the first month's; what changes over time
     changes from it by the month. `price_elasticity` is of `calls` at this price. Raises
-    InvalidInput for figures that are out of bounds or finer than 30 decimal places, and for what
+    InvalidInput for figures that are out of bounds or finer than 100 decimal places, and for what
     changes over time without a rate of calls.
     """
 

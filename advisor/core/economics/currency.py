@@ -8,8 +8,11 @@ from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 
-from advisor.core.economics.figures import POSITIVE, refuse_outside, written
+from advisor.core.economics.figures import Range, refuse_outside, written
 from advisor.core.errors import FieldError, InvalidInput
+
+HIGHEST_RATE = 10**9
+_RATE = Range(Fraction(1, HIGHEST_RATE), Fraction(HIGHEST_RATE))
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class ExchangeRate:
     as_of: str
 
     def __post_init__(self) -> None:
-        refuse_outside(self, rate=POSITIVE)
+        refuse_outside(self, rate=_RATE)
         errors = [
             FieldError(f"/{name}", "Must be an ISO 4217 code such as USD.", given=code)
             for name in ("from_currency", "to_currency")

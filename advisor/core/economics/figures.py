@@ -23,11 +23,14 @@ SIGNIFICANT_DIGITS = 28
 LARGEST_FIGURE = 10**30
 """Inputs above this are refused: nothing sold or spent comes near it, and exact sums stay short."""
 MOST_DECIMALS = 30
+"""Of an amount in a request."""
+FINEST_DECIMALS = 100
+"""Of an amount in the core, where quotients of such amounts come in too."""
 LARGEST_JSON_INTEGER = 2**53
 """Above this an integer read as a double loses units, so it is written as a string."""
 
-# The longest sum of products of such figures needs fewer than 200 digits.
-_EXACT = Context(prec=400, traps=[Inexact])
+# The longest sum of products of such figures needs fewer than 400 digits.
+_EXACT = Context(prec=600, traps=[Inexact])
 
 WORKING = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 """For powers and logarithms. Growth over centuries neither overflows nor is it NaN."""
@@ -144,8 +147,8 @@ def range_errors(pointer: str, value: Decimal | Fraction | int, allowed: Range) 
     if isinstance(value, Decimal):
         if not value.is_finite():
             return [FieldError(pointer, "Must be a finite number.", given=str(value))]
-        if int(value.as_tuple().exponent) < -MOST_DECIMALS:
-            detail = f"Has more than {MOST_DECIMALS} decimal places."
+        if int(value.as_tuple().exponent) < -FINEST_DECIMALS:
+            detail = f"Has more than {FINEST_DECIMALS} decimal places."
             return [FieldError(pointer, detail, given=str(value))]
     if allowed.holds(value):
         return []

@@ -1,4 +1,4 @@
-"""At which price a provider earns most, and what a cheaper way to serve is worth.
+"""At which price a provider earns most.
 
 Demand N(p) = k p^-e falls with the price. Profit (p - c) N(p) is highest at p = c e / (e - 1) for
 an elasticity e above 1, whatever training cost: that decides whether to offer a model, not at what
@@ -56,8 +56,3 @@ def best_price(
         return BestPrice("unbounded", reason, None, None, None)
     profit = (price * kept_share - serving_cost) * calls - cost
     return BestPrice("ok", None, quotient(price), calls, quotient(profit))
-
-
-def calls_to_repay(one_off_cost: Fraction, saving_per_call: Fraction) -> Fraction | None:
-    """Calls after which an optimization has paid for itself, W / (c_old - c_new); `None`: never."""
-    return one_off_cost / saving_per_call if saving_per_call > 0 else None

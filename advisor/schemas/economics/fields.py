@@ -10,6 +10,7 @@ from typing import Any
 
 from marshmallow import fields
 
+from advisor.core.economics.currency import HIGHEST_RATE
 from advisor.core.economics.figures import (
     LARGEST_FIGURE,
     MOST_DECIMALS,
@@ -155,7 +156,8 @@ class ExchangeRateBody(Closed):
 
     from_currency = Currency("What is converted.", required=True)
     to_currency = Currency("What it is converted to.", required=True)
-    rate = Amount("Units of `to_currency` for one of `from_currency`.", required=True)
+    rate = Money("Units of `to_currency` for one of `from_currency`.", HIGHEST_RATE,
+                 places=MOST_DECIMALS, required=True)  # fmt: skip
     as_of = Date("The day of the rate.", required=True)
 
 

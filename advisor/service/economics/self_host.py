@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from advisor.core.economics.figures import quotient
 from advisor.core.economics.planned import HOURS_PER_MONTH, PlannedServing
 from advisor.core.economics.request_price import request_price
 from advisor.core.economics.self_host import SelfHostInputs, self_host
@@ -28,7 +29,7 @@ def self_host_or_api(database: Database, body: Body) -> dict[str, Any]:
     prices = token_prices(body, sources)
     plan, own = _replicas(database, body, sources)
     tokens = _request_of(body, plan)
-    price = request_price(priced(tokens, prices)).per_request
+    price = quotient(Fraction(request_price(priced(tokens, prices)).per_request))
     inputs = SelfHostInputs(
         api_cost_per_request=price, overhead_per_month=body["overhead_per_month"],
         min_replicas=body["min_replicas"], requests_per_month=body["requests_per_month"],
