@@ -48,6 +48,20 @@ def test_fields_of_other_questions_are_unknown_here(shared_client: FlaskClient):
     only_error(shared_client.post(ROUTE, json=body), "/swing")
 
 
+def test_a_horizon_beyond_fifty_years_is_cut_and_later_is_not_never(shared_client: FlaskClient):
+    body = {
+        "training_cost": 10**9,
+        "price_per_call": 1,
+        "calls_per_month": 1,
+        "horizon_months": 700,
+    }
+    answer = shared_client.post(ROUTE, json=body).get_json()
+    assert (answer["status"], answer["months"]) == ("not_within_horizon", None)
+    assert answer["break_even_calls"] == 10**9
+    assert "horizon_cut" in [warning["code"] for warning in answer["warnings"]]
+    assert answer["inputs"]["horizon_months"] == 700
+
+
 # Figures from plans, profiles and price lists
 
 

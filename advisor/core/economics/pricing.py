@@ -3,7 +3,7 @@
 Demand N(p) = k p^-e falls with the price. Profit (p - c) N(p) is highest at p = c e / (e - 1) for
 an elasticity e above 1, whatever training cost: that decides whether to offer a model, not at what
 price. For e up to 1 profit rises with the price without bound (Varian, *Intermediate
-Microeconomics*, chapter 25), so there is no best one.
+Microeconomics*, on monopoly), so there is no best one.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ from decimal import Decimal
 from fractions import Fraction
 
 from advisor.core.economics.break_even_inputs import RANGES
-from advisor.core.economics.cash_flow import LONGEST_HORIZON_MONTHS
 from advisor.core.economics.figures import LARGEST_FIGURE
 from advisor.core.economics.sensitivity import SWING, SWUNG
 from advisor.schemas.base import Answer, Closed
@@ -35,6 +34,7 @@ from advisor.schemas.fields import (
     WholeText,
 )
 
+MOST_MONTHS = 100_000
 ELASTICITY = RANGES["price_elasticity"]
 
 
@@ -64,8 +64,9 @@ class BreakEvenBody(Closed):
     cost_decline_per_month = _changing("cost_decline_per_month", "Decline of the serving cost.")
     annual_discount_rate = _changing("annual_discount_rate", "What money costs, by the year.")
     horizon_months = Whole(
-        "Months that count. Left out: payback is sought for 600 months, and there is no NPV.",
-        1, LONGEST_HORIZON_MONTHS, allow_none=True, load_default=None,
+        "Months that count, 600 at most: more are cut to that and warned of. Left out: payback is "
+        "sought for 600 months, and there is no NPV.",
+        1, MOST_MONTHS, allow_none=True, load_default=None,
     )  # fmt: skip
     price_elasticity = Exact(
         "By how many percent fewer calls are sold at a price one percent higher.", ELASTICITY

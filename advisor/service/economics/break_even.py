@@ -55,6 +55,10 @@ def _inputs(
 ) -> tuple[BreakEvenInputs, PlannedServing | None]:
     """The core's inputs, and the plan that the serving cost is from."""
     given = {k: v for k, v in body.items() if k not in ("plan_id", "swing", "exchange_rate")}
+    if (body["horizon_months"] or 0) > LONGEST_HORIZON_MONTHS:
+        given["horizon_months"] = LONGEST_HORIZON_MONTHS
+        detail = f"The horizon is cut to {LONGEST_HORIZON_MONTHS} months: nobody can see further."
+        sources.warn("horizon_cut", detail)
     if body["plan_id"] is None:
         return BreakEvenInputs(**given), None
     refuse_both(body, "plan_id", ["serving_cost_per_call"])
