@@ -31,6 +31,8 @@ def cost(law: ScalingLaw, loss: Decimal, size: Decimal, served: Decimal) -> Deci
 def test_any_size_a_little_off_costs_more(constants: str, size: float, served: float):
     law = scaling_law(constants)
     found = inference_aware_size(ask(size, served, constants))
+    assert found.optimal_parameters < size
+    assert 0 < found.saving < 1
     with localcontext() as context:
         context.prec = 40
         best = Decimal(found.optimal_parameters)
