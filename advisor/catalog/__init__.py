@@ -16,7 +16,8 @@ optional bridge is not counted. Where a source gives a range of accelerators in 
 
 **Prices** are one named on-demand offer each: the smallest instance of AWS in us-east-1, else of
 Azure, Google or Oracle, else of a smaller provider, at its latest date; the instance's price over
-its accelerators. Spot, reserved, marketplace and managed-endpoint prices are not used.
+its accelerators. Spot, reserved and managed-endpoint prices, other offers and the prices of APIs
+are in `prices/`, which `prices.py` describes; plans do not use them.
 """
 
 from __future__ import annotations

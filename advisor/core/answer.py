@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from advisor.core.confidence import Regime, regime
 from advisor.core.decision import Verdicts
@@ -172,6 +173,10 @@ class CandidateWriter:
             for phase, times in zip(("decode", "prefill"), points, strict=True)
         }
 
+    @cached_property
+    def _prompt_shares(self) -> NDArray[np.float64]:
+        return self.evaluator.prompt_share(self.candidates)
+
     def _bottleneck(self, row: int, index: int) -> dict[str, Any]:
         answer: dict[str, Any] = {}
         for phase in ("prefill", "decode"):
@@ -180,6 +185,7 @@ class CandidateWriter:
                 "kind": max(shares, key=lambda cause: shares[cause]),
                 "shares": {cause: rounded(share) for cause, share in shares.items()},
             }
+        answer["prefill_time_share"] = rounded(float(self._prompt_shares[row]))
         return answer | {"memory_capacity_used": rounded(self._memory_used(row, index))}
 
     def _memory_used(self, row: int, index: int) -> float:

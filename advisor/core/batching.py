@@ -115,6 +115,16 @@ class ServiceCurves:
         )
         return decode, mixed
 
+    def prompt_share(self, layout: Index, n: Array, gaps: float) -> Array:
+        """Share of the steps' time that prompts take with n in service, (rows,): what one adds to
+        steps, over that and its `gaps` decode steps, each shared by the n in it."""
+        low, part = self._between(n)
+        prompt, step = (
+            _interpolated(curve, layout, low, part)
+            for curve in (self.curves.prompt_load, self.curves.decode_step)
+        )
+        return np.asarray(prompt / (prompt + gaps * step / np.maximum(n, 1.0)))
+
     def columns_needed(
         self, layout: Index, slots: Index, arrivals: Array, peakedness: Array
     ) -> Index:

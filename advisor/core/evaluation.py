@@ -227,6 +227,11 @@ class Evaluator:
         """Decode and mixed step of each candidate at its mean batch, causes apart, (rows,)."""
         return self.curves.causes_at(candidates.layout, candidates.served.in_service)
 
+    def prompt_share(self, candidates: Candidates) -> Array:
+        """Share of the steps' time that prompts take at the mean batch, (rows,)."""
+        gaps = self.request.workload.gaps
+        return self.curves.prompt_share(candidates.layout, candidates.served.in_service, gaps)
+
 
 def _blocks(columns: Index, crowded: NDArray[np.bool_]) -> list[Index]:
     """Rows in blocks: those that need few columns and are not crowded apart from the others, each

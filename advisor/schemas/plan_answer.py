@@ -133,6 +133,7 @@ class BottleneckAnswer(Answer):
 
     prefill = Section(StepLimitAnswer)
     decode = Section(StepLimitAnswer)
+    prefill_time_share = Number("Share of the steps' time that prompts take.", allow_none=True)
     memory_capacity_used = Number("Share of an accelerator's memory in use.", allow_none=True)
 
 

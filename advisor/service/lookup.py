@@ -68,6 +68,16 @@ def resolve(
     return found_models["/model"], tuple(found.values())
 
 
+def resolve_hardware(database: Database, name: str, pointer: str) -> HardwareProfile:
+    """The hardware profile of that name. InvalidInput at `pointer`, with the nearest, otherwise."""
+    with database.reading() as session:
+        devices = _Resolver(session, hardware_profiles, _hardware, "Hardware")
+        found = devices.resolve({pointer: name})
+    if devices.errors:
+        raise InvalidInput(*devices.errors)
+    return found[pointer]
+
+
 class _Resolver(Generic[Profile]):
     """Resolves the entries of one kind with one query, and collects what is wrong with them."""
 

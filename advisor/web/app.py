@@ -14,6 +14,7 @@ from advisor.web import (
     model_profiles,
     observability,
     plans,
+    prices,
     problems,
     security,
     terminology,
@@ -25,6 +26,7 @@ RESOURCES = (
     hardware_profiles.blp,
     model_profiles.blp,
     economics.blp,
+    prices.blp,
     terminology.blp,
     health.blp,
 )

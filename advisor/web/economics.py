@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from flask import Response
 
-from advisor.core.economics.break_even import BreakEvenInputs
-from advisor.schemas.economics import BreakEvenAnswer, BreakEvenBody
-from advisor.service import economics
-from advisor.web import examples
-from advisor.web.answers import json_answer
+from advisor.schemas.economics.break_even import (
+    BreakEvenAnswer,
+    BreakEvenBody,
+    SensitivityAnswer,
+    SensitivityBody,
+)
+from advisor.schemas.economics.serving import (
+    RequestPriceAnswer,
+    RequestPriceBody,
+    SelfHostAnswer,
+    SelfHostBody,
+    ServingCostAnswer,
+    ServingCostBody,
+)
+from advisor.schemas.economics.training import (
+    InferenceAwareSizeAnswer,
+    InferenceAwareSizeBody,
+    OwnershipAnswer,
+    OwnershipBody,
+    TrainingCostAnswer,
+    TrainingCostBody,
+)
+from advisor.service.economics import break_even as break_even_service
+from advisor.service.economics import self_host, serving, training
+from advisor.web import economics_examples as examples
+from advisor.web.answers import database, json_answer
 from advisor.web.spec import Resource
 
 blp = Resource(
@@ -21,9 +44,81 @@ blp = Resource(
 
 @blp.route("/break-even", methods=["POST"])
 @blp.operation(
-    "compute_break_even", "After how many calls does a model pay?", BreakEvenAnswer,
+    "compute_break_even", "When does a model pay?", BreakEvenAnswer,
     body=BreakEvenBody, examples=examples.BREAK_EVEN,
 )  # fmt: skip
-def break_even(inputs: BreakEvenInputs) -> Response:
-    """The founding condition: training cost <= price per call x calls; exact to the last digit."""
-    return json_answer(economics.break_even(inputs))
+def break_even(body: dict[str, Any]) -> Response:
+    """The founding condition, training cost <= price per call x calls, exact to the last digit;
+    with serving cost, fees, fixed cost, growth, decline and discounting where they are given."""
+    return json_answer(break_even_service.break_even(database(), body))
+
+
+@blp.route("/sensitivity", methods=["POST"])
+@blp.operation(
+    "compute_sensitivity", "Which input of break-even matters most?", SensitivityAnswer,
+    body=SensitivityBody, examples=examples.SENSITIVITY,
+)  # fmt: skip
+def sensitivity(body: dict[str, Any]) -> Response:
+    """Each input of a break-even question is lowered and raised, one at a time."""
+    return json_answer(break_even_service.sensitivity(database(), body))
+
+
+@blp.route("/request-price", methods=["POST"])
+@blp.operation(
+    "compute_request_price", "What does a request cost at token prices?", RequestPriceAnswer,
+    body=RequestPriceBody, examples=examples.REQUEST_PRICE,
+)  # fmt: skip
+def request_price(body: dict[str, Any]) -> Response:
+    """Cached and reasoning tokens and a batch discount counted."""
+    return json_answer(serving.price_of_request(body))
+
+
+@blp.route("/serving-cost", methods=["POST"])
+@blp.operation(
+    "compute_serving_cost", "What does it cost to serve a token?", ServingCostAnswer,
+    body=ServingCostBody, examples=examples.SERVING_COST,
+)  # fmt: skip
+def serving_cost(body: dict[str, Any]) -> Response:
+    """The bill of a plan, or of accelerators of one's own, over what they serve: utilization
+    divides the tokens wherever idle hours are billed."""
+    return json_answer(serving.cost_of_serving(database(), body))
+
+
+@blp.route("/self-host-vs-api", methods=["POST"])
+@blp.operation(
+    "compare_self_host_with_api", "At which volumes is self-hosting cheaper?", SelfHostAnswer,
+    body=SelfHostBody, examples=examples.SELF_HOST,
+)  # fmt: skip
+def self_host_vs_api(body: dict[str, Any]) -> Response:
+    """Replicas come whole, so there are intervals and not one threshold."""
+    return json_answer(self_host.self_host_or_api(database(), body))
+
+
+@blp.route("/training-cost", methods=["POST"])
+@blp.operation(
+    "compute_training_cost", "What does training cost?", TrainingCostAnswer,
+    body=TrainingCostBody, examples=examples.TRAINING_COST,
+)  # fmt: skip
+def training_cost(body: dict[str, Any]) -> Response:
+    """6 FLOP per active parameter and token, at a measured utilization or from known hours."""
+    return json_answer(training.cost_of_training(database(), body))
+
+
+@blp.route("/ownership", methods=["POST"])
+@blp.operation(
+    "compute_ownership", "What does an owned accelerator cost an hour?", OwnershipAnswer,
+    body=OwnershipBody, examples=examples.OWNERSHIP,
+)  # fmt: skip
+def ownership(body: dict[str, Any]) -> Response:
+    """Capital and power, and the use from which owning is cheaper than renting."""
+    return json_answer(training.cost_of_owning(body))
+
+
+@blp.route("/inference-aware-size", methods=["POST"])
+@blp.operation(
+    "compute_inference_aware_size", "Which size is cheapest to train and serve?",
+    InferenceAwareSizeAnswer, body=InferenceAwareSizeBody, examples=examples.SIZE,
+)  # fmt: skip
+def inference_aware_size(body: dict[str, Any]) -> Response:
+    """A smaller model, trained for longer, of the same quality."""
+    return json_answer(training.cheapest_size(body))

@@ -87,16 +87,6 @@ PLANS: dict[str, Any] = {
     },
 }
 
-BREAK_EVEN: dict[str, Any] = {
-    "a published training cost": {
-        "training_cost": 5576000,
-        "price_per_call": "0.01",
-        "serving_cost_per_call": "0.004",
-        "calls": 2000000000,
-        "currency": "USD",
-    }
-}
-
 CHECK: dict[str, Any] = {
     "a claim that needs an answer": {
         "text": "Decode is memory-bound, so we need a bigger GPU.",

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from advisor.web import examples
+from advisor.web import economics_examples, examples
 
 HARDWARE: dict[str, Any] = examples.HARDWARE["H100 at a price of one's own"] | {
     "efficiency": {"bandwidth_efficiency": 0.8},
@@ -257,7 +257,12 @@ PLAN: dict[str, Any] = {
     "max_candidates": 10,
     "verify": True,
 }
-BREAK_EVEN: dict[str, Any] = examples.BREAK_EVEN["a published training cost"]
+BREAK_EVEN: dict[str, Any] = economics_examples.BREAK_EVEN["a published training cost"]
+OVER_TIME: dict[str, Any] = economics_examples.BREAK_EVEN["over time"] | {
+    "one_off_cost": "1000",
+    "free_share": 0.1,
+    "fee_share": 0.03,
+}
 CHECK: dict[str, Any] = examples.CHECK["a claim that needs an answer"]
 REPLIES: dict[str, Any] = examples.REPLIES["capacity is meant"]
 
@@ -266,6 +271,31 @@ POSTS: dict[str, dict[str, Any]] = {
     "/v1/model-profiles": ARCHITECTURE,
     "/v1/plans": PLAN,
     "/v1/economics/break-even": BREAK_EVEN,
+    "/v1/economics/sensitivity": OVER_TIME | {"swing": 0.2},
+    "/v1/economics/request-price": economics_examples.REQUEST_PRICE["cached prompts"],
+    "/v1/economics/serving-cost": economics_examples.SERVING_COST[
+        "spot, its bill shared with the prompt"
+    ]
+    | {"cached_input_tokens_per_s": 100, "cached_to_input_cost_ratio": 0.1, "requests_per_s": 5},
+    "/v1/economics/self-host-vs-api": economics_examples.SELF_HOST[
+        "a small model against a cheap API"
+    ]
+    | {"requests_per_month": 30_000_000},
+    "/v1/economics/training-cost": {
+        "parameters_active": 8e9,
+        "tokens": 15e12,
+        "peak_tflops": 989.4,
+        "mfu": 0.35,
+        "price_per_hour": "2.50",
+        "overhead_multiplier": 1.5,
+        "num_layers": 32,
+        "hidden_size": 4096,
+        "sequence_tokens": 8192,
+    },
+    "/v1/economics/ownership": economics_examples.OWNERSHIP["a board bought in 2024"],
+    "/v1/economics/inference-aware-size": economics_examples.SIZE[
+        "a 13B model that serves two trillion tokens"
+    ],
     "/v1/terminology/checks": CHECK,
 }
 """Bodies that each get a 2xx on a database with the catalogue."""

@@ -11,7 +11,14 @@ from marshmallow import Schema, ValidationError
 
 from advisor.core.errors import FieldError
 from advisor.schemas.containers import Either, ListOf, MapOf, Section, Variant
-from advisor.schemas.economics import BreakEvenBody
+from advisor.schemas.economics.break_even import SensitivityBody
+from advisor.schemas.economics.fields import Exact
+from advisor.schemas.economics.serving import RequestPriceBody, SelfHostBody, ServingCostBody
+from advisor.schemas.economics.training import (
+    InferenceAwareSizeBody,
+    OwnershipBody,
+    TrainingCostBody,
+)
 from advisor.schemas.fields import Money, Number, Whole
 from advisor.schemas.hardware import HardwareProfileBody
 from advisor.schemas.models import ModelProfileBody
@@ -22,7 +29,13 @@ BODIES = [
     HardwareProfileBody,
     ModelProfileBody,
     PlanBody,
-    BreakEvenBody,
+    SensitivityBody,
+    RequestPriceBody,
+    SelfHostBody,
+    ServingCostBody,
+    TrainingCostBody,
+    OwnershipBody,
+    InferenceAwareSizeBody,
     CheckBody,
     FindingRepliesBody,
 ]
@@ -40,7 +53,7 @@ def number_fields(field: Any, path: str) -> Iterator[tuple[str, Any]]:
             _seen.add(type(field))
             for name, inner in field.fields.items():
                 yield from number_fields(inner, f"{path}/{name}")
-        case Number() | Whole() | Money():
+        case Number() | Whole() | Money() | Exact():
             yield path, field
         case ListOf() | MapOf():
             yield from number_fields(field.inner, f"{path}/*")

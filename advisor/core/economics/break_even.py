@@ -3,80 +3,31 @@
 The founding condition (Chip Huyen, *AI Engineering*, 2025, chapter 9, a footnote that credits Mark
 Saroufim) is T <= p N: the training cost T is worth it when the price p times the calls N that can
 be sold covers it; equality counts. It says nothing of what a call costs to serve. With a serving
-cost c per call the contribution p - c takes the place of p. A third party that hosts an open model
-has no training cost to recover, so for it only the contribution counts.
+cost c per call, a share f of free calls and fees r of the revenue, a call contributes
+p (1 - f) (1 - r) - c, which takes the place of p. A third party that hosts an open model has no
+training cost to recover, so for it only the contribution counts.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from typing import Any
 
-from advisor.core.economics.figures import (
-    amount_errors,
-    count_errors,
-    exact,
-    json_integer,
-    plain,
-    quotient,
-)
-from advisor.core.errors import FieldError, InvalidInput
-
-_AMOUNTS = ("training_cost", "price_per_call", "serving_cost_per_call")
-_NOT_INCLUDED = (
-    "the time value of money: a later payment counts as much as an early one",
-    "changes of price, cost or demand over time",
-    "fixed cost per month (staff, idle capacity, licences)",
-    "calls given away free, payment and reseller fees, taxes",
-)
-_NO_SERVING_COST = "the serving cost per call, which is not given"
-
-
-@dataclass(frozen=True)
-class BreakEvenInputs:
-    """Money in one `currency` (ISO 4217); `calls` is the number expected to be sold in all.
-
-    Without `serving_cost_per_call` the condition stays T <= p N, which is not the same as a serving
-    cost of 0: margins are then unknown. Raises `InvalidInput` for figures that are negative, not
-    finite, above 1e30 or finer than 30 decimal places.
-    """
-
-    training_cost: Decimal
-    price_per_call: Decimal
-    serving_cost_per_call: Decimal | None = None
-    calls: int | None = None
-    currency: str = "USD"
-
-    def __post_init__(self) -> None:
-        errors: list[FieldError] = []
-        for name in _AMOUNTS:
-            if (amount := getattr(self, name)) is not None:
-                errors += amount_errors(f"/{name}", amount)
-        if self.calls is not None:
-            errors += count_errors("/calls", self.calls)
-        if not re.fullmatch("[A-Z]{3}", self.currency):
-            detail = "Must be an ISO 4217 code such as USD."
-            errors.append(FieldError("/currency", detail, given=self.currency))
-        if errors:
-            raise InvalidInput(*errors)
-
-    @property
-    def contribution(self) -> Fraction:
-        """What a call brings in above its serving cost: p - c, or p when no c is given."""
-        return Fraction(self.price_per_call) - Fraction(self.serving_cost_per_call or 0)
-
-    def as_dict(self) -> dict[str, Any]:
-        """JSON-ready, with every default filled in."""
-        return {name: _json(getattr(self, name)) for name in (*_AMOUNTS, "calls", "currency")}
+from advisor.core.economics.break_even_inputs import BreakEvenInputs
+from advisor.core.economics.break_even_words import condition_expression, not_included, reason
+from advisor.core.economics.figures import as_json, quotient, written
+from advisor.core.economics.margins import Margins, margins
+from advisor.core.economics.payback import Payback, payback
+from advisor.core.economics.pricing import BestPrice, Demand, best_price
 
 
 @dataclass(frozen=True)
 class Condition:
-    """The sum T <= (p - c) N with its figures; `holds` is `None` while N is not given."""
+    """The sum T <= (p - c) N with its figures; `holds` is `None` while N is not given, and where
+    what N calls recover depends on when they are sold."""
 
     expression: str
     holds: bool | None
@@ -86,144 +37,154 @@ class Condition:
 class BreakEven:
     """The answer; money in `currency`.
 
-    Exact: `break_even_calls*` (the least whole number that covers the training cost),
-    `contribution_per_call`, `profit`. Rounded to 28 significant digits where they do not terminate:
-    `gross_margin` (over revenue) and `markup_on_cost` (over serving cost) to the nearest,
-    `price_needed` upwards, so that the stated price does cover the cost. A figure that is `None`
-    has its reason in `null_reasons`, or in `reason` when `status` is `never`.
+    Exact: `break_even_calls*` (the least whole number that covers what was spent) where every call
+    recovers the same, `contribution_per_call`, `profit`, `revenue`, `serving_cost`. Rounded to 28
+    significant digits where they do not terminate: ratios to the nearest, `price_needed` upwards,
+    so that the stated price does cover the cost. A figure that is `None` has its reason in
+    `null_reasons`.
     """
 
     status: str
     reason: str | None
     condition: Condition
+    condition_without_serving_cost: Condition
     break_even_calls: int | None
     break_even_calls_without_serving_cost: int | None
+    calls_per_month_to_cover_fixed_cost: int | None
+    months: float | None
+    whole_months: int | None
+    months_undiscounted: float | None
     contribution_per_call: Decimal
     gross_margin: Decimal | None
     markup_on_cost: Decimal | None
+    revenue: Decimal | None
+    serving_cost: Decimal | None
     profit: Decimal | None
+    net_margin_after_training: Decimal | None
+    training_cost_per_call: Decimal | None
+    roi_on_training: Decimal | None
     price_needed: Decimal | None
+    npv: Decimal | None
+    monthly_irr: float | None
     training_cost_applies: bool
+    best_price: BestPrice | None
     currency: str
     null_reasons: dict[str, str]
     not_included: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready: money and ratios as plain decimal strings, integers above 2^53 as strings."""
-        condition = {"expression": self.condition.expression, "holds": self.condition.holds}
-        return {name: _json(value) for name, value in vars(self).items()} | {"condition": condition}
+        return dict(as_json(self))
 
 
 def break_even(inputs: BreakEvenInputs) -> BreakEven:
-    """How many calls recover the training cost, and what each brings in.
+    """How many calls and months recover what was spent, and what a call brings in.
 
-    `status` is `never` when no number of calls does: the contribution per call is negative, or it
-    is 0 and there is a training cost. Otherwise `ok`.
+    `status` is `never` when no number of calls or months does, `not_within_horizon` when none up to
+    the horizon does, otherwise `ok`.
     """
-    calls_needed = _calls_to_cover(inputs.training_cost, inputs.contribution)
-    figures = {
-        "gross_margin": _margin(inputs, "price_per_call"),
-        "markup_on_cost": _margin(inputs, "serving_cost_per_call"),
-        "profit": _profit(inputs),
+    needed, in_time, sums = _calls_needed(inputs), payback(inputs), margins(inputs)
+    status = "never" if _hopeless(inputs) else in_time.status
+    figures: dict[str, Any] = vars(sums) | {
+        "break_even_calls": _in_calls(inputs, needed, in_time),
+        "break_even_calls_without_serving_cost": _calls_by_price(inputs),
+        "calls_per_month_to_cover_fixed_cost": _calls_for_fixed_cost(inputs),
+        "months": in_time.months,
+        "whole_months": in_time.whole_months,
+        "months_undiscounted": in_time.months_undiscounted,
         "price_needed": _price_needed(inputs),
+        "npv": in_time.npv,
+        "monthly_irr": in_time.monthly_irr,
     }
-    by_price_alone = _calls_to_cover(inputs.training_cost, Fraction(inputs.price_per_call))
-    null_reasons = {name: value for name, value in figures.items() if isinstance(value, str)}
-    if by_price_alone is None:
-        null_reasons["break_even_calls_without_serving_cost"] = "price_per_call is 0"
+    missing = {name: value for name, value in figures.items() if isinstance(value, str)}
     return BreakEven(
-        status="never" if calls_needed is None else "ok",
-        reason=_reason(inputs),
-        condition=_condition(inputs),
-        break_even_calls=calls_needed,
-        break_even_calls_without_serving_cost=by_price_alone,
-        contribution_per_call=exact(inputs.contribution),
+        status=status,
+        reason=reason(inputs, status) or in_time.reason,
+        condition=_condition(inputs, sums),
+        condition_without_serving_cost=_plain_condition(inputs),
+        contribution_per_call=written(inputs.contribution),
         training_cost_applies=inputs.training_cost > 0,
+        best_price=_best_price(inputs),
         currency=inputs.currency,
-        null_reasons=null_reasons,
-        not_included=_not_included(inputs),
-        **{name: None if isinstance(value, str) else value for name, value in figures.items()},
+        null_reasons=missing,
+        not_included=not_included(inputs),
+        **(figures | dict.fromkeys(missing)),
     )
 
 
-def _calls_to_cover(training_cost: Decimal, contribution: Fraction) -> int | None:
+def calls_to_cover(cost: Fraction, contribution: Fraction) -> int | None:
     """N* = ceil(T / (p - c)), the least N with (p - c) N >= T; `None` when there is none."""
     if contribution > 0:
-        return math.ceil(Fraction(training_cost) / contribution)
-    return 0 if contribution == 0 and training_cost == 0 else None
+        return math.ceil(cost / contribution)
+    return 0 if contribution == 0 and cost == 0 else None
 
 
-# A figure below is a decimal or, where it has no value, the sentence that says why.
+def _calls_needed(inputs: BreakEvenInputs) -> int | None:
+    """N* where every call recovers the same."""
+    fixed = inputs.fixed_cost_per_call
+    if not inputs.timeless or fixed is None:
+        return None
+    return calls_to_cover(inputs.to_recover, inputs.contribution - fixed)
 
 
-def _margin(inputs: BreakEvenInputs, base_field: str) -> Decimal | str:
-    """(p - c) / p over revenue, or (p - c) / c over cost; with no call sold both are 0 / 0."""
-    base = getattr(inputs, base_field)
-    if inputs.serving_cost_per_call is None:
-        return "serving_cost_per_call is not given"
-    if inputs.calls == 0:
-        return "calls is 0"
-    if base == 0:
-        return f"{base_field} is 0"
-    return quotient(inputs.contribution / Fraction(base))
+def _hopeless(inputs: BreakEvenInputs) -> bool:
+    """Whether no number of calls recovers the cost, however fast they are sold."""
+    return inputs.timeless and _calls_needed(inputs) is None
 
 
-def _profit(inputs: BreakEvenInputs) -> Decimal | str:
-    """(p - c) N - T."""
-    if inputs.calls is None:
-        return "calls is not given"
-    return exact(inputs.contribution * inputs.calls - Fraction(inputs.training_cost))
+# A figure below is a number or, where it has no value, the sentence that says why.
+
+
+def _in_calls(inputs: BreakEvenInputs, needed: int | None, in_time: Payback) -> int | str:
+    """N*, or the calls sold by the time the cost is recovered where calls differ over time."""
+    if not inputs.timeless:
+        return in_time.calls_sold
+    if needed is None:
+        return "No number of calls recovers the cost."
+    return needed
+
+
+def _calls_by_price(inputs: BreakEvenInputs) -> int | str:
+    """ceil(T / p), the founding condition turned round."""
+    found = calls_to_cover(Fraction(inputs.training_cost), Fraction(inputs.price_per_call))
+    return "price_per_call is 0" if found is None else found
+
+
+def _calls_for_fixed_cost(inputs: BreakEvenInputs) -> int | str:
+    """Calls a month that pay for the fixed cost before anything is recovered, at first prices."""
+    found = calls_to_cover(Fraction(inputs.fixed_cost_per_month), inputs.contribution)
+    return "The contribution per call is not positive." if found is None else found
 
 
 def _price_needed(inputs: BreakEvenInputs) -> Decimal | str:
-    """p* = T / N + c, the price at which N calls just cover the training cost."""
+    """p* = (T / N + F / m + c) / ((1 - f) (1 - r)), at which N calls just recover the cost."""
+    fixed = inputs.fixed_cost_per_call
     if not inputs.calls:
         return "calls is not given" if inputs.calls is None else "calls is 0"
-    serving_cost = Fraction(inputs.serving_cost_per_call or 0)
-    return quotient(Fraction(inputs.training_cost) / inputs.calls + serving_cost, ROUND_CEILING)
+    if not inputs.timeless or fixed is None:
+        return "What a call recovers depends on when it is sold: see npv."
+    cost = inputs.to_recover / inputs.calls + fixed + inputs.serving_cost
+    return quotient(cost / inputs.kept_share, ROUND_CEILING)
 
 
-def _condition(inputs: BreakEvenInputs) -> Condition:
+def _best_price(inputs: BreakEvenInputs) -> BestPrice | None:
+    """The price of most profit where demand is known to depend on it."""
+    if inputs.price_elasticity is None or inputs.calls is None:
+        return None
+    demand = Demand(
+        Fraction(inputs.price_per_call), Fraction(inputs.calls), inputs.price_elasticity
+    )
+    return best_price(demand, inputs.serving_cost, inputs.to_recover, inputs.kept_share)
+
+
+def _condition(inputs: BreakEvenInputs, sums: Margins) -> Condition:
     """T <= p N, or T <= (p - c) N, with the figures in place."""
-    price = plain(inputs.price_per_call)
-    if inputs.serving_cost_per_call is not None:
-        price = f"({price} - {plain(inputs.serving_cost_per_call)})"
-    left = f"{plain(inputs.training_cost)} <= {price} x "
-    if inputs.calls is None:
-        return Condition(f"{left}calls", None)
-    recovered = inputs.contribution * inputs.calls
-    expression = f"{left}{inputs.calls} = {plain(exact(recovered))}"
-    return Condition(expression, Fraction(inputs.training_cost) <= recovered)
+    expression = condition_expression(inputs)
+    holds = None if isinstance(sums.profit, str) else sums.profit >= 0
+    return Condition(expression, holds)
 
 
-def _reason(inputs: BreakEvenInputs) -> str | None:
-    """Why the answer is `never`, or that there is nothing to recover."""
-    contribution, currency = inputs.contribution, inputs.currency
-    if contribution < 0:
-        loss = f"Each call loses {plain(exact(-contribution))} {currency}"
-        if inputs.training_cost == 0:
-            return f"{loss}: no volume is profitable, although 0 <= price x calls always holds."
-        return f"{loss}: every further call adds to what must be recovered."
-    if inputs.training_cost == 0:
-        return (
-            "There is no training cost to recover, as for a third party that hosts an open model: "
-            "what counts is that the price covers the serving cost."
-        )
-    if contribution == 0:
-        return "The contribution per call is 0, so no number of calls recovers the training cost."
-    return None
-
-
-def _not_included(inputs: BreakEvenInputs) -> tuple[str, ...]:
-    """What the sum leaves out."""
-    unknown_cost = inputs.serving_cost_per_call is None
-    return (_NO_SERVING_COST, *_NOT_INCLUDED) if unknown_cost else _NOT_INCLUDED
-
-
-def _json(value: Any) -> Any:
-    """A figure as JSON carries it without loss."""
-    if isinstance(value, Decimal):
-        return plain(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return json_integer(value)
-    return list(value) if isinstance(value, tuple) else value
+def _plain_condition(inputs: BreakEvenInputs) -> Condition:
+    """T <= p N, whatever else is known."""
+    bare = BreakEvenInputs(inputs.training_cost, inputs.price_per_call, calls=inputs.calls)
+    return _condition(bare, margins(bare))

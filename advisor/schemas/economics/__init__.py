@@ -1,0 +1,1 @@
+"""Economic questions and answers, a module for each kind."""

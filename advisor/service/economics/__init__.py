@@ -1,0 +1,1 @@
+"""Economic questions: figures of the request, of plans and of price lists, to the core and back."""

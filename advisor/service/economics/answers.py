@@ -1,0 +1,185 @@
+"""What every economic answer carries beside its figures, and where figures come from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import advisor
+from advisor.catalog import prices
+from advisor.catalog.prices import STALE_AFTER_DAYS, AcceleratorPrice, ApiPrice, Quoted, api_prices
+from advisor.core.economics.currency import ExchangeRate, converted
+from advisor.core.economics.figures import as_json, plain
+from advisor.core.economics.planned import PlannedServing, planned_serving
+from advisor.core.errors import FieldError, InvalidInput
+from advisor.service import plans
+from advisor.service.clock import now
+from advisor.service.database import Database
+from advisor.store.errors import NotFound
+
+Message = tuple[str, str]
+Body = Mapping[str, Any]
+FAR_OFF = 1000
+"""Times beyond every listed price at which the unit is doubted."""
+
+
+@dataclass
+class Sources:
+    """What one answer took from price lists, profiles and plans, with its warnings."""
+
+    currency: str
+    rate: ExchangeRate | None = None
+    prices_used: list[dict[str, Any]] = field(default_factory=list)
+    warnings: list[Message] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, body: Body) -> Sources:
+        """For a request: its currency, and the rate that it brings."""
+        given = body.get("exchange_rate")
+        try:
+            rate = ExchangeRate(**given) if given else None
+        except InvalidInput as refused:
+            raise refused.under("/exchange_rate") from None
+        sources = cls(body["currency"], rate)
+        if rate is not None:
+            age = (now().date() - date.fromisoformat(rate.as_of)).days
+            if age > STALE_AFTER_DAYS:
+                sources.warn("rate_stale", f"The exchange rate is {age} days old.")
+        return sources
+
+    def money(self, amount: Decimal, currency: str, pointer: str) -> Decimal:
+        """An amount in the currency of the answer. InvalidInput without a dated rate."""
+        return converted(amount, currency, self.currency, self.rate, pointer)
+
+    def api_price(self, name: str) -> ApiPrice:
+        """A listed API price, noted as used."""
+        found = prices.api_price(name, "/api_offer")
+        self._use(found)
+        return found
+
+    def accelerator_price(self, name: str) -> Decimal:
+        """What a listed accelerator-hour costs, in the currency of the answer; noted as used."""
+        found: AcceleratorPrice = prices.accelerator_price(name, "/accelerator_offer")
+        self._use(found)
+        return self.money(found.amount_per_hour, found.currency, "/accelerator_offer")
+
+    def note(self, name: str, as_of: str | None, age_days: int | None, source: str) -> None:
+        """Note a price as used, and warn of one that is old or undated."""
+        self.prices_used.append(
+            {"name": name, "as_of": as_of, "price_age_days": age_days, "source": source}
+        )
+        if age_days is None:
+            self.warn("price_undated", f"The price {name} has no date.")
+        elif age_days > STALE_AFTER_DAYS:
+            self.warn("price_stale", f"The price {name} is {age_days} days old.")
+
+    def warn(self, code: str, detail: str) -> None:
+        """Add a warning."""
+        self.warnings.append((code, detail))
+
+    def _use(self, price: Quoted) -> None:
+        day = None if price.as_of is None else price.as_of.isoformat()
+        self.note(price.name, day, price.age_days(now().date()), price.source)
+
+
+def answer(
+    figures: Body,
+    body: Body,
+    sources: Sources,
+    *,
+    assumptions: Iterable[Message] = (),
+    not_included: Sequence[str] = (),
+) -> dict[str, Any]:
+    """The whole answer: the figures, and what every one carries."""
+    common = {
+        "status": "ok",
+        "reason": None,
+        "currency": sources.currency,
+        "not_included": list(not_included),
+    }
+    return common | dict(as_json(figures)) | {
+        "inputs": as_json(body),
+        "assumptions": _messages(assumptions),
+        "warnings": _messages(sources.warnings),
+        "planner_version": advisor.__version__,
+    }  # fmt: skip
+
+
+def plan_figures(database: Database, plan_id: str) -> PlannedServing:
+    """What a stored plan says of cost and capacity. InvalidInput at /plan_id for one that is not
+    there, or that has none."""
+    try:
+        stored = plans.read(database, plan_id)
+    except NotFound:
+        error = FieldError("/plan_id", "There is no plan with this id.", given=plan_id)
+        raise InvalidInput(error) from None
+    return planned_serving(json.loads(stored.answer))
+
+
+def warn_without_slo(plan: PlannedServing, sources: Sources) -> None:
+    """Warn of a plan whose throughput no latency bounds."""
+    if not plan.has_slo:
+        detail = "The plan has no SLO, so no latency bounds what it serves."
+        sources.warn("no_slo", detail)
+
+
+def refuse_both(body: Body, chosen: str, others: Iterable[str]) -> None:
+    """InvalidInput at each of `others` that is given although `chosen` stands in its place."""
+    errors = [
+        FieldError(f"/{name}", f"{chosen} stands in place of this: give one of the two.")
+        for name in others
+        if body.get(name) is not None
+    ]
+    if errors:
+        raise InvalidInput(*errors)
+
+
+def require(body: Body, names: Iterable[str], otherwise: str) -> None:
+    """InvalidInput at each field that is not given, saying what could be given in its place."""
+    errors = [
+        FieldError(f"/{name}", f"This is needed, or {otherwise}.")
+        for name in names
+        if body.get(name) is None
+    ]
+    if errors:
+        raise InvalidInput(*errors)
+
+
+def token_prices(body: Body, sources: Sources) -> dict[str, Decimal | None]:
+    """`input_per_mtok`, `cached_input_per_mtok` and `output_per_mtok`, given or listed."""
+    names = ("input_per_mtok", "output_per_mtok", "cached_input_per_mtok")
+    if body["api_offer"] is None:
+        require(body, names[:2], "api_offer")
+        found = {name: body[name] for name in names}
+    else:
+        refuse_both(body, "api_offer", names)
+        listed = sources.api_price(body["api_offer"])
+        amounts = {name: getattr(listed, name) for name in names}
+        found = {
+            name: None if amount is None else sources.money(amount, listed.currency, "/api_offer")
+            for name, amount in amounts.items()
+        }
+    doubt_units(found, sources)
+    return found
+
+
+def doubt_units(amounts: Mapping[str, Decimal | None], sources: Sources) -> None:
+    """Warn of prices per million tokens a thousand times beyond what any API charges."""
+    listed = [p for each in api_prices().values() for p in (each.input_per_mtok,
+              each.output_per_mtok)]  # fmt: skip
+    least, most = min(listed), max(listed)
+    for name, amount in amounts.items():
+        if amount and not least / FAR_OFF <= amount <= most * FAR_OFF:
+            detail = (
+                f"{name} is {plain(amount)}; listed APIs charge {plain(least)} to {plain(most)} "
+                "USD per million tokens. Is it per token, per thousand or per million?"
+            )
+            sources.warn("unusual_price", detail)
+
+
+def _messages(messages: Iterable[Message]) -> list[dict[str, str]]:
+    return [{"code": code, "detail": detail} for code, detail in messages]

@@ -1,0 +1,105 @@
+"""Break-even and which input matters most, with the serving cost given or taken from a plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from advisor.core.economics.break_even import break_even as compute_break_even
+from advisor.core.economics.break_even_inputs import BreakEvenInputs
+from advisor.core.economics.break_even_words import not_included
+from advisor.core.economics.cash_flow import LONGEST_HORIZON_MONTHS
+from advisor.core.economics.figures import plain
+from advisor.core.economics.planned import PlannedServing
+from advisor.core.economics.sensitivity import sensitivity as compute_sensitivity
+from advisor.service.database import Database
+from advisor.service.economics.answers import (
+    Body,
+    Message,
+    Sources,
+    answer,
+    plan_figures,
+    refuse_both,
+)
+
+_OPTIMISTIC_AFTER_MONTHS = 12
+
+
+def break_even(database: Database, body: Body) -> dict[str, Any]:
+    """Whether, when and after how many calls a model pays for its training."""
+    sources = Sources.of(body)
+    inputs, plan = _inputs(database, body, sources)
+    found = compute_break_even(inputs)
+    _warn(inputs, found.months, plan, sources)
+    figures = found.as_dict() | {"plan": None if plan is None else plan.as_dict()}
+    return answer(
+        figures, body, sources, assumptions=_assumptions(inputs, plan),
+        not_included=found.not_included,
+    )  # fmt: skip
+
+
+def sensitivity(database: Database, body: Body) -> dict[str, Any]:
+    """The tornado of a break-even."""
+    sources = Sources.of(body)
+    inputs, plan = _inputs(database, body, sources)
+    found = compute_sensitivity(inputs, body["swing"])
+    figures = found.as_dict() | {"plan": None if plan is None else plan.as_dict()}
+    one_by_one = ("one_at_a_time", "One input is swung at a time, all others stay as they are.")
+    return answer(
+        figures, body, sources, assumptions=(one_by_one, *_assumptions(inputs, plan)),
+        not_included=not_included(inputs),
+    )  # fmt: skip
+
+
+def _inputs(
+    database: Database, body: Body, sources: Sources
+) -> tuple[BreakEvenInputs, PlannedServing | None]:
+    """The core's inputs, and the plan that the serving cost is from."""
+    given = {k: v for k, v in body.items() if k not in ("plan_id", "swing", "exchange_rate")}
+    if (body["horizon_months"] or 0) > LONGEST_HORIZON_MONTHS:
+        given["horizon_months"] = LONGEST_HORIZON_MONTHS
+        detail = f"The horizon is cut to {LONGEST_HORIZON_MONTHS} months: nobody can see further."
+        sources.warn("horizon_cut", detail)
+    if body["plan_id"] is None:
+        return BreakEvenInputs(**given), None
+    refuse_both(body, "plan_id", ["serving_cost_per_call"])
+    plan = plan_figures(database, body["plan_id"])
+    cost = sources.money(plan.per_request, plan.currency, "/plan_id")
+    return BreakEvenInputs(**(given | {"serving_cost_per_call": cost})), plan
+
+
+def _warn(
+    inputs: BreakEvenInputs, months: float | None, plan: PlannedServing | None, sources: Sources
+) -> None:
+    long = months is not None and months > _OPTIMISTIC_AFTER_MONTHS
+    if long and not inputs.price_decline_per_month:
+        detail = (
+            "The price is taken to stay for more than a year, while prices of equal quality have "
+            "fallen manifold within one: price_decline_per_month says by how much."
+        )
+        sources.warn("price_held_for_long", detail)
+    thin = inputs.revenue_per_call and 0 < inputs.contribution < inputs.revenue_per_call / 10**6
+    if thin:
+        detail = "The contribution is less than a millionth of the price: any change decides."
+        sources.warn("extreme_sensitivity", detail)
+    asked = inputs.calls_per_month
+    if plan is not None and asked is not None and asked > plan.requests_per_month:
+        capacity = float(plan.requests_per_month)
+        detail = f"The plan serves {capacity:.6g} requests in 730 hours, fewer than are sold."
+        sources.warn("beyond_plan_load", detail)
+
+
+def _assumptions(inputs: BreakEvenInputs, plan: PlannedServing | None) -> list[Message]:
+    found = [("every_call_served", "Every call that is counted is served; all but free ones paid.")]
+    if not inputs.prices_change:
+        found.append(("steady_prices", "Price and serving cost per call stay as they are."))
+    if inputs.calls_per_month is not None:
+        months = "A month's money counts at its end; months are those of calls_per_month."
+        found.append(("month_ends", months))
+        if inputs.horizon_months is None:
+            until = f"Payback is sought for {LONGEST_HORIZON_MONTHS} months."
+            found.append(("longest_horizon", until))
+    if plan is not None:
+        cost = plain(plan.per_request)
+        detail = f"A call is a request of the plan and costs {cost} {plan.currency} at its load."
+        found.append(("plan_load", detail))
+    return found

@@ -1,0 +1,207 @@
+"""Prices of requests, and what it costs to serve them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from advisor.core.economics.figures import quotient
+from advisor.core.economics.planned import PlannedServing
+from advisor.core.economics.purchase import Spot, reserved_pays_from
+from advisor.core.economics.request_price import RequestPriceInputs, request_price
+from advisor.core.economics.serving_cost import (
+    Allocation,
+    ServingCost,
+    ServingCostInputs,
+    break_even_utilization,
+    parity_tokens_per_s,
+    serving_cost,
+)
+from advisor.core.errors import FieldError, InvalidInput
+from advisor.service.database import Database
+from advisor.service.economics.answers import (
+    Body,
+    Message,
+    Sources,
+    answer,
+    doubt_units,
+    plan_figures,
+    refuse_both,
+    require,
+    token_prices,
+    warn_without_slo,
+)
+
+_RATES = (
+    "accelerators", "output_tokens_per_s", "input_tokens_per_s", "cached_input_tokens_per_s",
+    "requests_per_s", "utilization",
+)  # fmt: skip
+_OWN = ("accelerator_hour_price", "accelerator_offer", "spot", "reserved", "billing")
+NOT_IN_HOURS = (
+    "network, storage and traffic", "staff", "software licences", "spares", "taxes",
+    "retries and aborted requests, which cost and earn nothing",
+)  # fmt: skip
+
+
+def price_of_request(body: Body) -> dict[str, Any]:
+    """What a request costs at token prices."""
+    sources = Sources.of(body)
+    prices = token_prices(body, sources)
+    found = request_price(priced(body, prices))
+    assumptions = cache_assumption(prices, bool(body["cached_input_tokens"]))
+    missing = {} if found.blended_per_mtok is not None else {"blended_per_mtok": "no tokens"}
+    figures = vars(found) | {"null_reasons": missing, "prices_used": sources.prices_used}
+    return answer(figures, body, sources, assumptions=assumptions,
+                  not_included=("cache writes and cache storage", "taxes"))  # fmt: skip
+
+
+def cost_of_serving(database: Database, body: Body) -> dict[str, Any]:
+    """What an hour, a million tokens and a request cost to serve."""
+    sources = Sources.of(body)
+    plan = None
+    if body["plan_id"] is None:
+        inputs, purchase = _bought(body, sources)
+        detail = "Whether these rates hold within a latency bound is the caller's own measurement."
+        sources.warn("slo_unverified", detail)
+    else:
+        plan = plan_figures(database, body["plan_id"])
+        inputs, purchase = _planned(body, plan, sources)
+    found = serving_cost(inputs)
+    doubt_units({"per_million_output_tokens": found.per_million_output_tokens}, sources)
+    figures = vars(found) | {
+        "allocation": _shares(found),
+        "purchase": purchase,
+        "parity": _parity(body, found, inputs),
+        "plan": None if plan is None else plan.as_dict(),
+        "prices_used": sources.prices_used,
+    }
+    return answer(figures, body, sources, assumptions=_billing(inputs, found.allocation, plan),
+                  not_included=NOT_IN_HOURS)  # fmt: skip
+
+
+def priced(body: Body, prices: dict[str, Decimal | None]) -> RequestPriceInputs:
+    """A request's tokens at token prices, for the core."""
+    names = ("uncached_input_tokens", "cached_input_tokens", "visible_output_tokens",
+             "reasoning_output_tokens", "batch_discount")  # fmt: skip
+    tokens = {name: body[name] for name in names}
+    given: dict[str, Any] = tokens | prices
+    return RequestPriceInputs(**given, currency=body["currency"])
+
+
+def cache_assumption(prices: dict[str, Decimal | None], cached: bool) -> list[Message]:
+    """That cached tokens cost what others do, where nothing else is known."""
+    if prices["cached_input_per_mtok"] is not None or not cached:
+        return []
+    return [("cached_at_input_price", "No cached price is known: cached tokens cost what new do.")]
+
+
+def _bought(body: Body, sources: Sources) -> tuple[ServingCostInputs, dict[str, Any]]:
+    """The core's inputs from rates of the caller's own, and what the way of buying makes of the
+    price."""
+    require(body, ("accelerators", "output_tokens_per_s", "utilization", "billing"), "a plan_id")
+    if body["accelerator_offer"] is not None:
+        refuse_both(body, "accelerator_offer", ["accelerator_hour_price"])
+        on_demand = sources.accelerator_price(body["accelerator_offer"])
+    else:
+        require(body, ["accelerator_hour_price"], "accelerator_offer or a plan_id")
+        on_demand = body["accelerator_hour_price"]
+    price, purchase = _purchase(body, on_demand, sources)
+    return _serving_inputs(body, accelerator_hour_price=price), purchase
+
+
+def _serving_inputs(body: Body, **changes: Any) -> ServingCostInputs:
+    names = (*_RATES, "billing", "output_to_input_cost_ratio", "cached_to_input_cost_ratio",
+             "cold_starts_per_day", "cold_start_minutes", "currency")  # fmt: skip
+    return ServingCostInputs(**({name: body[name] for name in names} | changes))
+
+
+def _purchase(body: Body, on_demand: Decimal, sources: Sources) -> tuple[Decimal, dict[str, Any]]:
+    """The price of an hour that is used, and how it compares."""
+    spot, reserved = body["spot"], body["reserved"]
+    price, saving, pays_from = on_demand, None, None
+    if spot is not None:
+        refuse_both(body, "spot", ["reserved"])
+        try:
+            bought = Spot(**spot)
+        except InvalidInput as refused:
+            raise refused.under("/spot") from None
+        price, saving = bought.effective_per_hour(on_demand), bought.saving(on_demand)
+        if bought.price_per_hour > on_demand:
+            sources.warn("spot_above_on_demand", "The spot price exceeds the on-demand price.")
+    elif reserved is not None:
+        if body["billing"] == "scale_to_zero":
+            detail = "A reservation is paid busy or idle: its billing is always_on."
+            raise InvalidInput(FieldError("/billing", detail, given="scale_to_zero"))
+        price = reserved["price_per_hour"]
+        found = reserved_pays_from(price, on_demand)
+        pays_from = None if found is None else float(found)
+        saving = float(1 - Fraction(price) / Fraction(on_demand)) if on_demand else None
+    return price, {
+        "accelerator_hour_price": price,
+        "on_demand_hour_price": on_demand,
+        "saving": saving,
+        "pays_from_busy_share": pays_from,
+    }
+
+
+def _planned(
+    body: Body, plan: PlannedServing, sources: Sources
+) -> tuple[ServingCostInputs, dict[str, Any]]:
+    """The core's inputs from a plan: its bill over what it serves, nothing idle left out."""
+    refuse_both(body, "plan_id", (*_RATES, *_OWN))
+    warn_without_slo(plan, sources)
+    hour = sources.money(plan.per_hour, plan.currency, "/plan_id")
+    price = quotient(Fraction(hour) / plan.accelerators)
+    rate, prompt = plan.mean_requests_per_s, plan.input_tokens
+    inputs = _serving_inputs(
+        body, accelerator_hour_price=price, accelerators=plan.accelerators,
+        output_tokens_per_s=rate * plan.output_tokens, utilization=Fraction(1),
+        billing="always_on", input_tokens_per_s=rate * prompt * (1 - plan.cached_share),
+        cached_input_tokens_per_s=rate * prompt * plan.cached_share, requests_per_s=rate,
+        prefill_time_share=plan.prefill_time_share,
+    )  # fmt: skip
+    return inputs, {
+        "accelerator_hour_price": price, "on_demand_hour_price": None, "saving": None,
+        "pays_from_busy_share": None,
+    }  # fmt: skip
+
+
+def _shares(found: ServingCost) -> dict[str, Any]:
+    shares = vars(found.allocation)
+    return {k: float(v) if isinstance(v, Fraction) else v for k, v in shares.items()}
+
+
+def _parity(body: Body, found: ServingCost, inputs: ServingCostInputs) -> dict[str, Any] | None:
+    """What it takes to match an API's blended price."""
+    api = body["api_per_mtok"]
+    if api is None:
+        return None
+    needed = parity_tokens_per_s(found.per_hour, api)
+    total = found.per_million_total_tokens
+    share = None
+    if total is not None:
+        full = serving_cost(replace(inputs, utilization=Fraction(1))).per_million_total_tokens
+        assert full is not None
+        share = break_even_utilization(full, api)
+    return {
+        "tokens_per_s": None if needed is None else float(needed),
+        "utilization": None if share is None else float(share),
+        "self_host_cheaper": None if total is None else total < api,
+    }
+
+
+def _billing(
+    inputs: ServingCostInputs, shares: Allocation, plan: PlannedServing | None
+) -> list[Message]:
+    if plan is not None:
+        load = "The whole bill of the plan, busy or idle, over what it serves at its mean rate."
+        found = [("plan_load", load)]
+        if shares.basis == "step_time":
+            split = "Prompts and decode bear the bill by the time they take in the plan's steps."
+            found.append(("step_time", split))
+        return found
+    if inputs.billing == "always_on":
+        return [("idle_is_billed", "Idle hours are billed: utilization divides the tokens.")]
+    return [("idle_is_free", "Idle hours are not billed; cold starts are.")]
