@@ -70,6 +70,8 @@ def test_other_senses_identifiers_and_addresses_are_not_listed(text: str) -> Non
 @pytest.mark.parametrize(
     "text",
     [
+        "The cap is a memory bound, so it has to fire.",
+        "It is memory-bound.",
         "The Spark executor is memory-bound.",
         "Our JVM service is memory-bound.",
         "This container is memory-bound.",
@@ -500,8 +502,8 @@ def test_a_team_adds_rules_and_words_and_leaves_others_out() -> None:
     ]
     assert found("Decode is memory-bound by its bandwidth.") == [("ambiguous-memory-bound", None)]
     assert found("The LLM has a latency of 300 ms.") == []
-    assert found("The brewery is memory-bound.") == []
-    assert matches("The brewery is memory-bound.") == ["memory-bound"]
+    assert found("The brewery workload is memory-bound.") == []
+    assert matches("The brewery workload is memory-bound.") == ["memory-bound"]
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ class MemoryBound:
         if claim.of_size:
             if senses.sense_of(deciding) != "capacity":
                 return None
-        elif "other_sense" in said:
+        elif sentence.has_other_sense(claim, wording):
             return None
         finding = self._asked(claim, hints)
         if sentence.is_denied(claim):

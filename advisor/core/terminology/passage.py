@@ -61,7 +61,9 @@ class Passage:
     def scope_around(self) -> str:
         """What the sentences beside it are about, or else the document at large."""
         near = first_of({self.beside(-1).scope, self.beside(1).scope})
-        return near if near in (FIELD, ELSEWHERE) else self.document.scope_at_large
+        if near in (FIELD, ELSEWHERE):
+            return near
+        return FIELD if self.document.scope_at_large == FIELD else near
 
     def beside(self, distance: int) -> Passage:
         """The sentence so many further on: an empty one beyond the ends of the text."""

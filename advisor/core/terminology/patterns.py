@@ -39,6 +39,7 @@ _LIGHT_WORDS = (
 )
 _PASSED_OVER = frozenset(_LIGHT_WORDS.split())
 _MOST_GAPS = 3
+_FEW = 4
 _GAPS = {"..": 3, "....": 8, "~": 5}
 
 
@@ -65,6 +66,19 @@ class _Element:
     gap: int = 0
     light: bool = False
     edge: str = ""
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether a sentence that matches has one of its words."""
+        return bool(self.beginnings) and not (self.optional or "#" in self.exact)
+
+    @property
+    def beginnings(self) -> list[str]:
+        """Regular expressions for its words, those of several words by the first."""
+        whole = {*self.exact, *(phrase[0] for phrase in self.phrases)}
+        stems = {*self.stems, *(word[:-1] for word in whole if word.endswith("*"))}
+        exact = {word for word in whole if not word.endswith("*")}
+        return [*(rf"{re.escape(word)}(?![a-z])" for word in exact), *map(re.escape, stems)]
 
     def takes(self, word: str) -> bool:
         if word in self.exact or (self.stems and word.startswith(self.stems)):
@@ -124,12 +138,12 @@ class Pattern:
             raise ValueError(f"{self.text!r} has more than {_MOST_GAPS} gaps")
         return elements
 
-    def opening(self) -> list[str]:
-        """The beginnings of words of which any sentence that matches has one, as letters."""
-        fixed = (each for each in self.elements if not (each.optional or each.gap or each.edge))
-        first = next((each for each in fixed if "#" not in each.exact), self.elements[0])
-        leading = (phrase[0].rstrip("*") for phrase in first.phrases)
-        return [re.escape(word) for word in (*first.exact, *first.stems, *leading)]
+    def sign(self) -> list[str]:
+        """Regular expressions for words of which any sentence that matches has one, those of its
+        rarest element: of few words, and long ones."""
+        fixed = [each for each in self.elements if each.is_fixed]
+        few = [each for each in fixed if len(each.beginnings) <= _FEW] or fixed[:1]
+        return max(few, key=lambda each: min(map(len, each.beginnings))).beginnings
 
     @cached_property
     def required(self) -> tuple[frozenset[str], ...]:

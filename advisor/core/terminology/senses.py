@@ -34,14 +34,21 @@ class Sentence:
         self._said: dict[int, set[str]] = {}
         for found in vocabulary.grammar_matcher.find(self.words):
             self._note(found, found.entry)
-        for other in vocabulary.other_sense_matcher.find(self.words):
-            self._note(other, other.entry)
+        self._senses = vocabulary.other_sense_matcher.find(self.words)
         self._clauses = dict(zip((w.start for w in self.words), _clauses(self.words), strict=True))
         self._cues = [*self._found_cues(), *self._named_in(claims)]
 
     def said_of(self, claim: Phrase) -> Container[str]:
-        """What is said of a claim: `denial`, `definition`, `other_sense` and the like."""
+        """What is said of a claim: `denial`, `definition` and the like."""
         return self._said.get(claim.start, ())
+
+    def has_other_sense(self, claim: Phrase, wording: str) -> bool:
+        """Whether the words around a claim make it no claim of a limit."""
+        return any(
+            _applies(found.entry.only, wording)
+            and any(word.start == claim.start for word in self.words[found.start : found.end])
+            for found in self._senses
+        )
 
     def is_denied(self, claim: Phrase) -> bool:
         """Whether a claim is denied."""
@@ -59,7 +66,7 @@ class Sentence:
         home = self._clauses[claim.start]
         for cue, start, term in self._cues:
             clause = self._clauses[start]
-            if (term not in (None, claim.start)) or not _applies(cue, wording):
+            if (term not in (None, claim.start)) or not _applies(cue.only, wording):
                 continue
             if cue.strength == "weak":
                 hints.append(cue)
@@ -152,9 +159,9 @@ def lean_of(hints: Iterable[Cue]) -> str | None:
     return max(counts, key=counts.__getitem__)
 
 
-def _applies(cue: Cue, wording: str) -> bool:
-    """Whether a cue speaks of claims in these words."""
-    return not cue.only or any(word in wording for word in cue.only)
+def _applies(only: Sequence[str], wording: str) -> bool:
+    """Whether something speaks of claims in these words."""
+    return not only or any(words in wording for words in only)
 
 
 def _plain(word: Token) -> Token:

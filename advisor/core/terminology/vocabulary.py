@@ -12,7 +12,7 @@ from typing import Any
 
 from advisor.core.terminology.patterns import Matcher, Pattern
 
-WORDS = ("field", "shared", "elsewhere")
+WORDS = ("field", "shared", "computing", "elsewhere")
 GRAMMAR = (
     "denial", "affirmation", "resource_denial", "resource_affirmation", "definition",
     "explanation", "consequence",
@@ -46,6 +46,14 @@ class Cue:
             "strength": self.strength,
             "reason": self.reason,
         }
+
+
+@dataclass(frozen=True)
+class OtherSense:
+    """Wordings in which a claim, in one of the words of `only` if there are any, is none."""
+
+    patterns: tuple[str, ...]
+    only: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +105,7 @@ class Vocabulary:
     rules: tuple[Rule, ...]
     cues: tuple[Cue, ...]
     words: Mapping[str, tuple[str, ...]]
-    other_senses: tuple[str, ...]
+    other_senses: tuple[OtherSense, ...]
     grammar: Mapping[str, tuple[str, ...]]
     by_id: Mapping[str, Rule] = field(init=False)
 
@@ -106,7 +114,7 @@ class Vocabulary:
 
     @cached_property
     def scope_matcher(self) -> Matcher[str]:
-        """Finds words of the field, shared ones, and those from elsewhere."""
+        """Finds words of the field, shared ones, those of computing, and those from elsewhere."""
         return Matcher(self.words.items())
 
     @cached_property
@@ -120,9 +128,9 @@ class Vocabulary:
         return Matcher((cue, cue.exceptions) for cue in self.cues)
 
     @cached_property
-    def other_sense_matcher(self) -> Matcher[str]:
+    def other_sense_matcher(self) -> Matcher[OtherSense]:
         """Finds claims that are none."""
-        return Matcher([("other_sense", self.other_senses)])
+        return Matcher((sense, sense.patterns) for sense in self.other_senses)
 
     @cached_property
     def grammar_matcher(self) -> Matcher[str]:
@@ -168,7 +176,7 @@ class Vocabulary:
     def term_trigger(self) -> re.Pattern[str]:
         """What a sentence must hold for any of the rules' terms to be in it."""
         texts = (text for rule in self.rules for text in rule.find)
-        words = sorted({word for text in texts for word in Pattern(text).opening()})
+        words = sorted({word for text in texts for word in Pattern(text).sign()})
         return re.compile(rf"(?<![a-z])(?:{'|'.join(words) or '(?!)'})")
 
 
@@ -226,7 +234,10 @@ def _read(documents: Sequence[Mapping[str, Any]]) -> Vocabulary:
         rules=tuple(_rule(entry) for entry in all_of("rule")),
         cues=tuple(_cue(entry) for entry in all_of("cue")),
         words={kind: tuple(_words(documents, kind)) for kind in WORDS},
-        other_senses=patterns_of("other_sense"),
+        other_senses=tuple(
+            OtherSense(tuple(entry["patterns"]), tuple(entry.get("only", ())))
+            for entry in all_of("other_sense")
+        ),
         grammar={kind: patterns_of(kind) for kind in GRAMMAR},
     )
 
