@@ -402,6 +402,15 @@ def test_what_is_said_after_but_of_room_is_no_reason() -> None:
     assert only("Although the model must fit in VRAM, decode is memory-bound.").sense is None
 
 
+def test_room_is_another_matter_than_what_is_sped_up() -> None:
+    text = "Quantization reduces memory use and speeds up memory-bound decode."
+    assert only(text).status == "needs_answer"
+
+
+def test_a_possessive_is_the_word_itself() -> None:
+    assert matches("vLLM's scheduler sees a memory bottleneck.") == ["memory bottleneck"]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -12,7 +12,8 @@ It has no repetition without bounds, so that no pattern, of ours or of a team, c
     @                    the term that is being judged
     < or >               (alone, first or last) the sentence begins or ends here
 
-A word is letters without digits: "h100" is read as "h 100". A Chinese character is a word.
+A word is letters without digits: "h100" is read as "h 100", "model's" as "model". A
+Chinese character is a word.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 TERM = "@"
 _TOKEN = re.compile(
-    r"[a-zß-öø-ÿ]++(?:'[a-z]++)?|[0-9]++(?:[.,][0-9]++)*+|[\u3400-\u9fff]|[;:,()./%=|—@]"
+    r"(?P<word>[a-zß-öø-ÿ]++(?:'(?!s(?![a-z]))[a-z]++)?)(?:'s(?![a-z]))?"
+    r"|[0-9]++(?:[.,][0-9]++)*+|[\u3400-\u9fff]|[;:,()./%=|—@]"
 )
 _ELEMENT = re.compile(r"\([^()]++\)|\[[^\[\]]++\]|\.{4}|\.\.|[~#@<>]|[^\s()\[\]~#@<>]++")
 _CLAUSE_ENDS = frozenset(";:().—|")
@@ -54,7 +56,7 @@ class Token(NamedTuple):
 def tokens(text: str, start: int = 0, end: int | None = None) -> list[Token]:
     """The words and marks of lower-cased `text` between two offsets."""
     found = _TOKEN.finditer(text, start, len(text) if end is None else end)
-    return [Token(each[0], each.start(), each.end()) for each in found]
+    return [Token(each["word"] or each[0], each.start(), each.end()) for each in found]
 
 
 @dataclass(frozen=True)

@@ -59,21 +59,21 @@ class Sentence:
         """The cues that decide about a claim, and all that bear on it or hint.
 
         Of the strong ones, those in the claim's own clause count if there are any, else those of
-        other clauses. After "but" and its like one for capacity only hints, as weak ones do: what
-        fits is then said against the claim ("but it fits").
+        other clauses. One for capacity only hints, as weak ones do, after "but" and its like, where
+        what fits is said against the claim ("but it fits"), and where the claim is sped up.
         """
         own, other, hints = [], [], []
         home = self._clauses[claim.start]
+        about_speed = "about_speed" in self.said_of(claim)
         for cue, start, term in self._cues:
             clause = self._clauses[start]
             if (term not in (None, claim.start)) or not _applies(cue.only, wording):
                 continue
-            if cue.strength == "weak":
+            spared = about_speed or (clause != home and (clause[1] or home[1]))
+            if cue.strength == "weak" or (spared and cue.sense == "capacity"):
                 hints.append(cue)
             elif clause == home:
                 own.append(cue)
-            elif cue.sense == "capacity" and (clause[1] or home[1]):
-                hints.append(cue)
             else:
                 other.append(cue)
         if claim.of_store:

@@ -15,7 +15,7 @@ from advisor.core.terminology.patterns import Matcher, Pattern
 WORDS = ("field", "shared", "computing", "elsewhere")
 GRAMMAR = (
     "denial", "affirmation", "resource_denial", "resource_affirmation", "definition",
-    "explanation", "consequence",
+    "about_speed", "explanation", "consequence",
 )  # fmt: skip
 
 
@@ -135,7 +135,7 @@ class Vocabulary:
     @cached_property
     def grammar_matcher(self) -> Matcher[str]:
         """Finds how a sentence denies or defines a claim that is marked in it."""
-        return self._grammar("denial", "affirmation", "definition")
+        return self._grammar("denial", "affirmation", "definition", "about_speed")
 
     @cached_property
     def resource_matcher(self) -> Matcher[str]:
