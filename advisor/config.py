@@ -97,6 +97,12 @@ class Settings:
         _integer(1024, 1_073_741_824),
         "Largest request body accepted [bytes]; a larger one is answered 413.",
     )
+    terminology_rules: str = _setting(
+        "",
+        _text,
+        "TOML file with a team's own rules and words for the terminology checker, and those to "
+        "leave out: docs/terminology.md.",
+    )
     log_level: str = _setting(
         "INFO", _log_level, f"Least severe log lines that are written: {', '.join(LOG_LEVELS)}."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import core_time, request_cost, simulation_time
+from benchmarks import core_time, request_cost, simulation_time, terminology_time
 
 
 def main() -> None:
@@ -10,6 +10,7 @@ def main() -> None:
     core_time.main()
     request_cost.main()
     simulation_time.main()
+    terminology_time.main()
 
 
 main()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -17,6 +18,8 @@ from advisor.catalog.loader import hardware_documents
 from advisor.config import Settings, variable_name
 from advisor.core import families, model
 from advisor.core.coefficients import coefficient_names
+from advisor.core.terminology.check import check
+from advisor.core.terminology.vocabulary import extended, standard
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -181,3 +184,14 @@ def test_the_model_family_shown_to_contributors_passes_its_own_test(
     names = vars(families.dense) | {"pytest": pytest, "read_hf_config": model.read_hf_config}
     exec(function + test, names)
     names["test_phi3_mini_has_its_published_number_of_parameters"]()
+
+
+def test_the_terminology_page_lists_every_rule_and_its_example_works():
+    page = read("docs/terminology.md")
+    listed = re.findall(r"^\| `([a-z0-9-]+)` \|", page, re.MULTILINE)
+    assert [rule.id for rule in standard().rules] == listed
+    (example,) = re.findall(r"^```toml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    vocabulary = extended(tomllib.loads(example))
+    assert [f.rule for f in check("The GPU gives 900 TPS.", vocabulary)] == ["tps-of-what"]
+    claim = "Serving on this GPU is memory-bound as the page pool is full."
+    assert [f.sense for f in check(claim, vocabulary)] == ["capacity"]

@@ -13,6 +13,7 @@ from advisor.cli.calibrate import calibrate
 from advisor.cli.catalog import catalog
 from advisor.cli.database import db
 from advisor.cli.faults import Commands
+from advisor.cli.lint import lint
 from advisor.cli.openapi import openapi
 from advisor.cli.plan import plan
 from advisor.cli.serve import serve
@@ -28,5 +29,5 @@ def main() -> None:
     """
 
 
-for command in (plan, serve, catalog, db, openapi, calibrate):
+for command in (plan, serve, catalog, db, openapi, calibrate, lint):
     main.add_command(command)

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-from advisor.core.terminology.check import SENSES
 from advisor.schemas.base import Answer, Closed
-from advisor.schemas.common import AnyJson, MessageAnswer, page_of
+from advisor.schemas.common import MessageAnswer, page_of
 from advisor.schemas.containers import ListOf, MapOf, Section
-from advisor.schemas.fields import Choice, Text, Whole
+from advisor.schemas.fields import Choice, Number, Text, Whole
 
-LONGEST_TEXT = 100_000
-FORMATS = ("plain",)
+LONGEST_TEXT = 1_000_000
+FORMATS = ("plain", "markdown", "rst", "html", "code")
+READINGS = ("bandwidth", "capacity", "both", "neither")
 STATUSES = ("needs_answer", "resolved", "denied")
 
 
 class CheckBody(Closed):
     """A text to check for ambiguous terms."""
 
-    text = Text("The text.", LONGEST_TEXT, required=True)
-    format = Choice("How the text is marked up.", FORMATS, load_default="plain")
+    text = Text(
+        "The text; with markup, at most 100,000 characters.", LONGEST_TEXT, required=True
+    )  # fmt: skip
+    format = Choice(
+        "How the text is marked up; code, quotes and addresses are left out. Of code, comments are "
+        "read.",
+        FORMATS, load_default="plain",
+    )  # fmt: skip
+    language = Text(
+        "Language of code; guessed from its comments where it is null.", 50,
+        load_default=None, allow_none=True,
+    )  # fmt: skip
+    plan_id = Text(
+        "A plan whose figures are evidence for either reading of a claim of a memory limit.", 100,
+        load_default=None, allow_none=True,
+    )  # fmt: skip
 
 
 class FindingReplyBody(Closed):
     """Which resource a finding means."""
 
     finding = Whole("Index in `findings`, from 0.", 0, LONGEST_TEXT, required=True)
-    sense = Choice("What is meant.", SENSES, required=True)
+    sense = Text("One of the options of its question.", 100, required=True)
 
 
 class FindingRepliesBody(Closed):
@@ -37,28 +51,45 @@ class QuestionAnswer(Answer):
     """What to ask the author."""
 
     text = Text()
-    options = ListOf(Choice("", SENSES))
+    options = ListOf(Text(), "What may be answered.")
+
+
+class EvidenceAnswer(Answer):
+    """Figures of a plan's recommended candidate."""
+
+    plan_id = Text()
+    memory_bandwidth_share = Number("Of decode time, spent on memory traffic.", allow_none=True)
+    memory_capacity_used = Number("Share of memory filled.", allow_none=True)
+    bandwidth = Text("What they say of the reading bandwidth.")
+    capacity = Text("What they say of the reading capacity.")
+    holds = Choice("The reading that they bear out.", READINGS, allow_none=True)
 
 
 class FindingAnswer(Answer):
-    """One claim of a memory limit."""
+    """One use of a term that readers take in more than one way."""
 
     rule = Text("Id of the rule.")
-    severity = Choice("`warning` when flagged.", ("warning", "info"))
+    severity = Choice(
+        "By what a wrong reading costs, when flagged: `warning` from a factor of 1.5 on.",
+        ("warning", "info"),
+    )  # fmt: skip
     status = Choice("`needs_answer` is flagged; the others are listed.", STATUSES)
     match = Text("`text[start:end]`.")
     start = Whole("First code point, from 0.")
     end = Whole("Code point after the last.")
     line = Whole("From 1.")
     column = Whole("Code point in the line, from 1.")
-    sense = Choice("What is meant, once resolved.", SENSES, allow_none=True)
-    lean = Choice("What the text hints at while it is open.", SENSES, allow_none=True)
+    sense = Text("What is meant, once resolved: one of the options.", allow_none=True)
+    lean = Choice(
+        "What the text hints at while it is open.", ("bandwidth", "capacity"), allow_none=True
+    )  # fmt: skip
     cues = ListOf(MapOf(Text()), "Words that speak for a reading.")
     question = Section(QuestionAnswer, allow_none=True)
+    readings = MapOf(Text(), "What each option would mean, while it is open.", allow_none=True)
     if_bandwidth = Text("Advice if bandwidth is the limit.", allow_none=True)
     if_capacity = Text("Advice if capacity is the limit.", allow_none=True)
     advice = Text("Advice for the sense resolved.", allow_none=True)
-    evidence = AnyJson("Figures of a plan that speak to the claim.")
+    evidence = Section(EvidenceAnswer, "Of the plan asked about.", allow_none=True)
 
 
 class CheckSummaryAnswer(Answer):
@@ -75,6 +106,8 @@ class CheckInputsAnswer(Answer):
 
     text = Text()
     format = Choice("", FORMATS)
+    language = Text(allow_none=True)
+    plan_id = Text(allow_none=True)
 
 
 class CheckAnswer(Answer):
@@ -96,7 +129,8 @@ class RuleAnswer(Answer):
 
     id = Text()
     description = Text()
-    severity = Text()
+    severity = Text("Of its findings when flagged.")
+    cost = Text("What a wrong reading costs.")
     question = Section(QuestionAnswer)
     advice = MapOf(Text(), "Advice by sense.")
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import advisor
 from advisor.core.errors import FieldError, InvalidInput
-from advisor.core.terminology import check as checker
-from advisor.core.terminology.check import Finding
+from advisor.core.terminology import findings as listed
+from advisor.core.terminology.check import Checked, check_all
+from advisor.core.terminology.evidence import evidence
+from advisor.core.terminology.findings import MEMORY_BOUND, Finding
+from advisor.core.terminology.vocabulary import Vocabulary
+from advisor.documents.code import is_language
+from advisor.documents.reading import Unreadable, prose_of
+from advisor.service import plans
 from advisor.service.clock import now, rfc3339
 from advisor.service.database import Database
 from advisor.store import checks
@@ -17,20 +25,29 @@ from advisor.store.errors import BadCursor, NotFound
 from advisor.store.ids import new_id
 
 Answer = dict[str, Any]
+LONGEST_MARKUP = 100_000
+"""Code points of a text with markup: its parsers, other than the checker, have inputs that cost
+them seconds."""
 
 
-def create(database: Database, text: str, text_format: str) -> Answer:
-    """Check `text`, keep the result and answer it."""
+def create(database: Database, vocabulary: Vocabulary, ask: Mapping[str, Any]) -> Answer:
+    """Check a text, keep the result and answer it.
+
+    `ask` is a loaded `CheckBody`. Raises InvalidInput for a text that its format's parser gives up
+    on, a language that nobody knows, and a plan that is not there.
+    """
+    inputs = dict(ask)
+    figures = _figures(database, inputs["plan_id"])
+    checked = check_all(inputs["text"], vocabulary, _prose(inputs))
     check_id, moment = new_id(), now()
-    inputs = {"text": text, "format": text_format}
     answer = {
         "id": check_id,
         "created_at": rfc3339(moment),
-        **_judgement(checker.check(text)),
+        **_judgement(_with_evidence(checked.findings, figures)),
         "offset_unit": "code_point",
         "inputs": inputs,
         "assumptions": [],
-        "warnings": [],
+        "warnings": _warnings(checked),
         "planner_version": advisor.__version__,
     }
     with database.writing() as session:
@@ -51,7 +68,7 @@ def answer_findings(
     """Resolve findings of a check by `{"finding": index, "sense": ...}` and answer the whole check.
 
     All of the answers are taken or none. Raises `NotFound`, and InvalidInput for an index that does
-    not exist or a finding that asks nothing.
+    not exist, a finding that asks nothing and a sense that it does not offer.
     """
     _refuse_impossible(check_id)
     with database.writing() as session:
@@ -62,12 +79,14 @@ def answer_findings(
     return document
 
 
-def rules_page(limit: int, cursor: str | None) -> tuple[list[Answer], str | None]:
+def rules_page(
+    vocabulary: Vocabulary, limit: int, cursor: str | None
+) -> tuple[list[Answer], str | None]:
     """At most `limit` rules of the checker by id, and the cursor of the next page.
 
     Raises `BadCursor`.
     """
-    rules = sorted(checker.rules(), key=lambda rule: str(rule["id"]))
+    rules = sorted(listed.rules(vocabulary), key=lambda rule: str(rule["id"]))
     ids = [rule["id"] for rule in rules]
     if cursor is not None and cursor not in ids:
         raise BadCursor
@@ -76,11 +95,58 @@ def rules_page(limit: int, cursor: str | None) -> tuple[list[Answer], str | None
     return page, page[-1]["id"] if page and page[-1] is not rules[-1] else None
 
 
+def _prose(inputs: Mapping[str, Any]) -> str | None:
+    """The prose of the text, None where all of it is."""
+    text, text_format, language = inputs["text"], inputs["format"], inputs["language"]
+    if language is not None and text_format != "code":
+        detail = "Only code has a language."
+        raise InvalidInput(FieldError("/language", detail, given=language))
+    if language is not None and not is_language(language):
+        detail = f"Language {language!r} is not known."
+        raise InvalidInput(FieldError("/language", detail, given=language))
+    if text_format != "plain" and len(text) > LONGEST_MARKUP:
+        detail = f"The text has {len(text)} characters."
+        allowed = {"minimum_length": 0, "maximum_length": LONGEST_MARKUP}
+        raise InvalidInput(FieldError("/text", detail, allowed=allowed))
+    try:
+        return prose_of(text, text_format, language)
+    except Unreadable as error:
+        detail = f"The text cannot be read as {text_format}. {error}"
+        raise InvalidInput(FieldError("/text", detail)) from None
+
+
+def _figures(database: Database, plan_id: str | None) -> Answer | None:
+    if plan_id is None:
+        return None
+    try:
+        return evidence(json.loads(plans.read(database, plan_id).answer))
+    except NotFound:
+        detail = f"Plan {plan_id!r} does not exist."
+        raise InvalidInput(FieldError("/plan_id", detail, given=plan_id)) from None
+
+
+def _with_evidence(findings: Iterable[Finding], figures: Answer | None) -> Iterable[Finding]:
+    return (
+        replace(each, evidence=figures) if figures and each.rule == MEMORY_BOUND else each
+        for each in findings
+    )  # fmt: skip
+
+
+def _warnings(checked: Checked) -> list[Answer]:
+    if checked.unread_from is None:
+        return []
+    detail = (
+        f"There are more terms than one check takes: what follows code point {checked.unread_from} "
+        "was not read. Check it in parts."
+    )
+    return [{"code": "not_read_to_the_end", "detail": detail}]
+
+
 def _judgement(findings: Iterable[Finding]) -> Answer:
     findings = list(findings)
     return {
         "findings": [finding.as_dict() for finding in findings],
-        "summary": checker.summary(findings),
+        "summary": listed.summary(findings),
     }
 
 
@@ -93,7 +159,7 @@ def _resolved(findings: list[Finding], answers: Iterable[Mapping[str, Any]]) -> 
             errors.append(FieldError(f"{pointer}/finding", detail, given=index))
             continue
         try:
-            findings[index] = checker.answer(findings[index], given["sense"])
+            findings[index] = listed.answered(findings[index], given["sense"])
         except InvalidInput as refused:
             errors += refused.under(pointer).errors
     if errors:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 
 from flask import Response, current_app, request
 
+from advisor.core.terminology.vocabulary import Vocabulary
 from advisor.service.database import Database
 from advisor.store.errors import StaleVersion
 from advisor.web.problems import PreconditionMissing
@@ -20,6 +21,11 @@ T = TypeVar("T")
 def database() -> Database:
     """The database of the application that serves this request."""
     return cast(Database, current_app.extensions["advisor-database"])
+
+
+def vocabulary() -> Vocabulary:
+    """The rules of the checker that the application was started with."""
+    return cast(Vocabulary, current_app.extensions["advisor-vocabulary"])
 
 
 def json_answer(

@@ -6,6 +6,7 @@ from flask import Flask
 
 from advisor.config import Settings
 from advisor.service.database import Database
+from advisor.service.rules_file import rules_of
 from advisor.web import (
     docs,
     economics,
@@ -46,6 +47,7 @@ def create_app(settings: Settings | None = None) -> Flask:
         pool_size=settings.database_pool_size,
         timeout_ms=settings.database_timeout_ms,
     )
+    app.extensions["advisor-vocabulary"] = rules_of(settings.terminology_rules)
     observability.register(app)
     security.register(app)
     problems.register(app)

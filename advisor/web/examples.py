@@ -91,7 +91,11 @@ CHECK: dict[str, Any] = {
     "a claim that needs an answer": {
         "text": "Decode is memory-bound, so we need a bigger GPU.",
         "format": "plain",
-    }
+    },
+    "a Markdown file": {
+        "text": "# Sizing\n\nThe 235B MoE fits on a single node and p95 latency is under 300 ms.\n",
+        "format": "markdown",
+    },
 }
 
 REPLIES: dict[str, Any] = {"capacity is meant": {"answers": [{"finding": 0, "sense": "capacity"}]}}

@@ -11,7 +11,7 @@ from advisor.schemas.common import PageQuery
 from advisor.schemas.terminology import CheckAnswer, CheckBody, FindingRepliesBody, RulePage
 from advisor.service import terminology
 from advisor.web import examples
-from advisor.web.answers import database, json_answer, page_answer
+from advisor.web.answers import database, json_answer, page_answer, vocabulary
 from advisor.web.spec import ETAG, IF_NONE_MATCH, LOCATION, Resource
 
 blp = Resource(
@@ -26,8 +26,8 @@ blp = Resource(
     body=CheckBody, examples=examples.CHECK, headers=ETAG | LOCATION,
 )  # fmt: skip
 def create(body: dict[str, Any]) -> Response:
-    """Finds claims of a memory limit, and asks which limit where the text does not say."""
-    check = terminology.create(database(), body["text"], body["format"])
+    """Finds terms that readers take in more than one way, and asks where the text does not say."""
+    check = terminology.create(database(), vocabulary(), body)
     return json_answer(check, HTTPStatus.CREATED, location=url_for(".read", check_id=check["id"]))
 
 
@@ -59,4 +59,5 @@ def answer(body: dict[str, Any], check_id: str) -> Response:
 )  # fmt: skip
 def list_rules(query: dict[str, Any]) -> Response:
     """What is found, what is asked, and the advice for each answer."""
-    return page_answer(*terminology.rules_page(query["limit"], query["cursor"]), show=dict)
+    page = terminology.rules_page(vocabulary(), query["limit"], query["cursor"])
+    return page_answer(*page, show=dict)

@@ -8,8 +8,13 @@ import time
 import pytest
 
 from advisor.core.errors import InvalidInput
-from advisor.core.terminology.check import Finding, answer, check, rules, summary
-from advisor.core.terminology.senses import cues
+from advisor.core.terminology.check import check, check_all
+from advisor.core.terminology.findings import Finding, answered, rules, summary
+from advisor.core.terminology.patterns import Pattern, tokens
+from advisor.core.terminology.text import lowered
+from advisor.core.terminology.vocabulary import extended, standard
+
+RULE = rules(standard())[0]
 
 
 def only(text: str) -> Finding:
@@ -65,6 +70,8 @@ def test_other_senses_identifiers_and_addresses_are_not_listed(text: str) -> Non
 @pytest.mark.parametrize(
     "text",
     [
+        "The cap is a memory bound, so it has to fire.",
+        "It is memory-bound.",
         "The Spark executor is memory-bound.",
         "Our JVM service is memory-bound.",
         "This container is memory-bound.",
@@ -95,7 +102,7 @@ def test_everyday_wording_counts_beside_a_sentence_of_the_field() -> None:
         ("At 440 FLOP/byte the kernel is memory-bound.", "bandwidth"),
         ("Decode is memory-bound as it reads all the weights for each token.", "bandwidth"),
         ("HBM traffic makes this kernel memory-bound.", "bandwidth"),
-        ("We are memory-bound and get OOM.", "capacity"),
+        ("Training is memory-bound and gets OOM.", "capacity"),
         ("The GPU runs out of memory, so we are memory-bound.", "capacity"),
         ("The model does not fit, so serving is memory-bound.", "capacity"),
         ("Serving is memory-bound: requests are preempted.", "capacity"),
@@ -108,7 +115,7 @@ def test_everyday_wording_counts_beside_a_sentence_of_the_field() -> None:
         ("Inference is memory-bound in both capacity and bandwidth.", "both"),
         ("Decode is memory-bandwidth-bound.", "bandwidth"),
         ("Serving is memory-capacity-bound.", "capacity"),
-        ("Pointer chasing is memory-latency-bound.", "other"),
+        ("This kernel is memory-latency-bound.", "other"),
     ],
 )
 def test_a_resource_named_in_the_sentence_resolves_the_claim(text: str, sense: str) -> None:
@@ -247,20 +254,20 @@ def test_sentences_end_at_stops_blank_lines_and_list_items_not_at_abbreviations(
 @pytest.mark.parametrize("sense", ["bandwidth", "capacity", "both", "other"])
 def test_an_answer_resolves_the_finding_with_the_advice_for_that_reading(sense: str) -> None:
     asked = only("Decode is memory-bound.")
-    answered = answer(asked, sense)
-    assert (answered.status, answered.sense, answered.question) == ("resolved", sense, None)
-    assert answered.advice == rules()[0]["advice"][sense]
-    assert answered.if_bandwidth == (asked.if_bandwidth if sense in ("bandwidth", "both") else None)
-    assert answered.if_capacity == (asked.if_capacity if sense in ("capacity", "both") else None)
-    assert (answered.start, answered.match, answered.cues) == (asked.start, asked.match, asked.cues)
+    resolved = answered(asked, sense)
+    assert (resolved.status, resolved.sense, resolved.question) == ("resolved", sense, None)
+    assert resolved.advice == RULE["advice"][sense]
+    assert resolved.if_bandwidth == (asked.if_bandwidth if sense in ("bandwidth", "both") else None)
+    assert resolved.if_capacity == (asked.if_capacity if sense in ("capacity", "both") else None)
+    assert (resolved.start, resolved.match, resolved.cues) == (asked.start, asked.match, asked.cues)
 
 
 def test_an_answer_that_is_no_option_is_refused_with_the_options() -> None:
     with pytest.raises(InvalidInput) as refusal:
-        answer(only("Decode is memory-bound."), "bandwith")
+        answered(only("Decode is memory-bound."), "bandwith")
     (error,) = refusal.value.errors
     assert (error.pointer, error.nearest) == ("/sense", "bandwidth")
-    assert set(error.allowed) == {"bandwidth", "capacity", "both", "other"}
+    assert error.allowed == ["bandwidth", "capacity", "both", "other"]
 
 
 @pytest.mark.parametrize(
@@ -268,14 +275,14 @@ def test_an_answer_that_is_no_option_is_refused_with_the_options() -> None:
 )
 def test_a_finding_that_asks_nothing_takes_no_answer(text: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
-        answer(only(text), "capacity")
+        answered(only(text), "capacity")
     assert refusal.value.errors[0].pointer == "/finding"
 
 
 def test_an_answered_finding_takes_no_second_answer() -> None:
-    answered = answer(only("Decode is memory-bound."), "capacity")
+    resolved = answered(only("Decode is memory-bound."), "capacity")
     with pytest.raises(InvalidInput):
-        answer(answered, "bandwidth")
+        answered(resolved, "bandwidth")
 
 
 def test_the_summary_counts_every_listed_claim_once() -> None:
@@ -290,42 +297,255 @@ def test_a_finding_survives_json() -> None:
 
 
 def test_the_rules_describe_themselves() -> None:
-    (rule,) = rules()
-    assert (rule["id"], rule["severity"]) == ("ambiguous-memory-bound", "warning")
-    assert "bandwidth" in rule["description"]
-    assert rule["question"]["options"] == ["bandwidth", "capacity", "both", "other"]
-    assert set(rule["advice"]) == set(rule["question"]["options"])
+    assert RULE["id"] == "ambiguous-memory-bound"
+    for rule in rules(standard()):
+        assert rule["severity"] in ("warning", "info")
+        assert rule["question"]["options"] == list(rule["advice"])
+        assert all((rule["description"], rule["cost"], rule["question"]["text"]))
 
 
-def test_every_cue_has_a_reason_a_known_sense_and_bounded_repetition_only() -> None:
-    names = [cue.name for cue in cues()]
+def test_every_cue_has_a_reason_and_a_known_sense_and_every_pattern_parses() -> None:
+    vocabulary = standard()
+    vocabulary.parse()
+    names = [cue.name for cue in vocabulary.cues]
     assert len(set(names)) == len(names)
-    for cue in cues():
+    for cue in vocabulary.cues:
         assert cue.reason
         assert cue.sense in ("bandwidth", "capacity")
         assert cue.strength in ("strong", "default", "weak")
-        assert not set("*+") & set(cue.pattern.pattern), cue.name
-        assert ",}" not in cue.pattern.pattern, cue.name
 
 
 MEGABYTE = 1_000_000
+HOSTILE = {
+    "heads of phrases": ("memory ", "-bound"),
+    "hyphens": ("memory-", ""),
+    "almost a compound": ("memory and ", "bound"),
+    "blank lines": ("\n ", "memory-bound"),
+    "ends of sentences": ('.")', " memory-bound"),
+    "beginnings of cues": ("not really capacity 9 read loading ", "memory-bound"),
+    "claims in one sentence": ("😀 memory-bound OOM ", ""),
+    "claims by the sentence": ("Decode is memory-bound. ", ""),
+    "claims of another field": ("Spark is memory-bound. ", ""),
+    "cues that almost match": ("read each token load weights from memory-bound and ", ""),
+    "terms of many rules": ("batch size 9 latency 3 ms fp8 use ", ""),
+    "sizes": ("1 gb of 2 gb, latency 5 ", "ms"),
+    "marks": ("!?", ""),
+    "switches": ("<!-- advisor-disable -->\n", "memory-bound"),
+    "one word": ("memory", "-bound"),
+}
 
 
-@pytest.mark.parametrize(
-    ("unit", "tail"),
-    [
-        ("memory ", "-bound"),
-        ("memory-", ""),
-        ("memory and ", "bound"),
-        ("\n ", "memory-bound"),
-        ('.")', " memory-bound"),
-        ("not really capacity 9 read loading ", "memory-bound"),
-        ("😀 memory-bound OOM ", ""),
-    ],
-)
-def test_a_megabyte_of_hostile_text_is_checked_in_time(unit: str, tail: str) -> None:
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_megabyte_of_hostile_text_is_checked_in_seconds(kind: str) -> None:
+    # `make bench` prints the times, and that ten times the text takes ten times as long; this
+    # bound is wide enough for a busy machine.
+    unit, tail = HOSTILE[kind]
     text = unit * (MEGABYTE // len(unit)) + tail
     began = time.process_time()
     findings = check(text)
-    assert time.process_time() - began < 20
+    assert time.process_time() - began < 5
     assert all(text[finding.start : finding.end] == finding.match for finding in findings)
+
+
+def test_what_is_too_much_to_judge_is_said_with_its_offset() -> None:
+    text = "Decode is memory-bound. " * 5000
+    checked = check_all(text)
+    assert checked.unread_from is not None
+    assert checked.unread_from % 24 == 0
+    assert len(checked.findings) == checked.unread_from // 24
+    assert check_all("Decode is memory-bound. " * 300).unread_from is None
+
+
+# What the rest of the text says
+
+
+@pytest.mark.parametrize(
+    ("definition", "sense"),
+    [
+        ("By memory-bound we mean that bandwidth is the limit.", "bandwidth"),
+        ("We call a workload memory-bound if its weights do not fit on one GPU.", "capacity"),
+        ("Memory-bound here means limited by HBM bandwidth.", "bandwidth"),
+        ("Memory-bound: limited by memory capacity.", "capacity"),
+    ],
+)
+def test_a_definition_holds_for_what_follows_and_not_for_what_went_before(
+    definition: str, sense: str
+) -> None:
+    text = f"Decode is memory-bound. {definition}\n\nLater on, decode is memory-bound again."
+    before, defined, after = check(text)
+    assert before.status == "needs_answer"
+    assert (defined.status, defined.sense) == ("resolved", sense)
+    assert (after.status, after.sense) == ("resolved", sense)
+    assert after.cues[-1]["name"] == "definition"
+    assert "line 1" in after.cues[-1]["reason"]
+
+
+def test_a_claim_resolved_in_passing_defines_nothing() -> None:
+    text = "Decode is memory-bound at 3 TB/s. Decode on the other GPU is memory-bound."
+    assert [finding.status for finding in check(text)] == ["resolved", "needs_answer"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sense"),
+    [
+        ("Decode is memory-bound. That is because each token reads all weights.", "bandwidth"),
+        ("Serving is memory-bound. In other words, the KV cache runs out of space.", "capacity"),
+        ("HBM bandwidth is the limit. So decode is memory-bound.", "bandwidth"),
+    ],
+)
+def test_a_sentence_that_explains_or_follows_resolves_its_neighbour(text: str, sense: str) -> None:
+    assert only(text).sense == sense
+
+
+def test_what_is_said_after_but_of_room_is_no_reason() -> None:
+    assert only("Decode is memory-bound, but we never run out of memory.").status == "needs_answer"
+    assert only("Although the model must fit in VRAM, decode is memory-bound.").sense is None
+
+
+def test_room_is_another_matter_than_what_is_sped_up() -> None:
+    text = "Quantization reduces memory use and speeds up memory-bound decode."
+    assert only(text).status == "needs_answer"
+
+
+def test_a_possessive_is_the_word_itself() -> None:
+    assert matches("vLLM's scheduler sees a memory bottleneck.") == ["memory bottleneck"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The 8B model fits on the card and decode is memory-bound.",
+        "There is plenty of bandwidth, yet decode is memory-bound.",
+    ],
+)
+def test_room_or_bandwidth_in_plenty_is_no_limit(text: str) -> None:
+    assert only(text).status == "needs_answer"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I would not call decode memory-bound.",
+        "Nothing suggests that decode is memory-bound.",
+        "That decode is memory-bound is a myth.",
+        "Calling decode memory-bound is misleading.",
+        "They wrongly conclude that decode is memory-bound.",
+        "La décodage sur GPU n'est pas limité par la mémoire.",
+        "Der Kernel ist nicht speichergebunden.",
+    ],
+)
+def test_a_claim_that_nobody_makes_is_denied(text: str) -> None:
+    assert only(text).status == "denied"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "No wonder decode is memory-bound.",
+        "It is not surprising that decode is memory-bound.",
+        "Compute matters in prefill rather than in the memory-bound decode phase.",
+    ],
+)
+def test_what_only_looks_like_a_denial_affirms(text: str) -> None:
+    assert only(text).status == "needs_answer"
+
+
+def test_a_document_of_the_field_puts_everyday_wording_in_scope() -> None:
+    about = "The LLM runs on GPUs. Decode follows prefill. Tokens are sampled. "
+    filler = "We looked at the numbers. We looked again. "
+    assert matches(f"{about}{filler}There is a memory bottleneck.") == ["memory bottleneck"]
+    assert matches(f"{filler}There is a memory bottleneck.") == []
+
+
+# Switches
+
+
+def test_comments_switch_rules_off() -> None:
+    text = (
+        "Decode is memory-bound.\n"
+        "Decode is memory-bound. <!-- advisor-disable-line -->\n"
+        "# advisor-disable-next-line ambiguous-memory-bound\n"
+        "Decode is memory-bound.\n"
+        "// advisor-disable-next-line latency-of-what\n"
+        "Decode is memory-bound.\n"
+        "<!-- advisor-disable ambiguous-memory-bound, gb-or-gib -->\n"
+        "Decode is memory-bound.\n\n"
+        "Decode is memory-bound.\n"
+        "<!-- advisor-enable -->\n"
+        "Decode is memory-bound. It says advisor-disable-line in the middle.\n"
+    )
+    assert [finding.line for finding in check(text)] == [1, 6, 12]
+
+
+# Rules of a team
+
+
+def test_a_team_adds_rules_and_words_and_leaves_others_out() -> None:
+    vocabulary = extended(
+        {
+            "disable": ["latency-of-what", "bandwidth"],
+            "rule": [
+                {
+                    "id": "tps", "description": "TPS.", "severity": "info", "cost": "2",
+                    "question": '"{match}": tokens or transactions?', "find": ["tps"],
+                    "needs": ["# tps"], "unless": ["token*"],
+                    "advice": {"tokens": "Say tok/s.", "transactions": "Say requests/s."},
+                }
+            ],
+            "cue": [
+                {
+                    "name": "hauling", "sense": "bandwidth", "strength": "strong",
+                    "patterns": ["hauling bricks"], "reason": "our own word",
+                }
+            ],
+            "elsewhere": {"ours": ["brewery"]},
+        }
+    )  # fmt: skip
+
+    def found(text: str) -> list[tuple[str, str | None]]:
+        return [(finding.rule, finding.sense) for finding in check(text, vocabulary)]
+
+    assert found("The GPU gives 900 TPS.") == [("tps", None)]
+    assert found("Decode is memory-bound by hauling bricks.") == [
+        ("ambiguous-memory-bound", "bandwidth")
+    ]
+    assert found("Decode is memory-bound by its bandwidth.") == [("ambiguous-memory-bound", None)]
+    assert found("The LLM has a latency of 300 ms.") == []
+    assert found("The brewery workload is memory-bound.") == []
+    assert matches("The brewery workload is memory-bound.") == ["memory-bound"]
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({"rules": []}, "'rules' is not known"),
+        ({"disable": ["nonsense"]}, "'nonsense' is disabled"),
+        ({"other_sense": [{"patterns": ["(broken"], "reason": "x"}]}, "is not a pattern"),
+        ({"other_sense": [{"patterns": ["a .. b .. c .. d .. e"], "reason": "x"}]}, "gaps"),
+    ],
+)
+def test_a_team_is_told_what_is_wrong_with_its_rules(document: dict, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        extended(document)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matched"),
+    [
+        ("read* .. weights", "reading all the weights", True),
+        ("read* .. weights", "reading: weights", False),
+        ("read* .. weights", "reading one two three four weights", False),
+        ("wait* (on|for the) memory", "waits for the memory", True),
+        ("out of [gpu] memory", "out-of-memory", True),
+        ("# gb / s", "300GB/s", True),
+        ("# gb / s", "300 GB", False),
+        ("< so it", "so it is", True),
+        ("< so it", "and so it is", False),
+        ("it is >", "so it is", True),
+        ("带宽", "受限于带宽", True),
+    ],
+)
+def test_the_language_of_patterns(pattern: str, text: str, matched: bool) -> None:
+    words = [token.word for token in tokens(lowered(text))]
+    ends = [Pattern(pattern).match(words, at) for at in range(len(words))]
+    assert any(end is not None for end in ends) == matched

@@ -1,7 +1,11 @@
-"""The wording checker against 138 labelled sentences, rewritten from public uses of the phrase.
+"""The wording checker against labelled sentences, in two files of `tests/core/data`.
 
-`label` is what one reader took each to mean; `ambiguous` ones are those to ask about. The floors
-are what the checker reaches now, so that a change of its cues is seen to help or to hurt.
+`memory_bound_cases.jsonl` has 138, rewritten from public uses of the phrase. `label` is what one
+reader took each to mean; `ambiguous` ones are those to ask about; `start` and `end` are given where
+the term stands in the text. `more_memory_bound_cases.jsonl` has more: `own` ones, made up in the
+manner of kernel notes, reviews and design documents, and `public` ones, rewritten from other
+public texts. All were labelled before the rules first saw them, and have since been used to widen
+those. The floors lie just below what the checker reaches, so that a change is seen to help or hurt.
 """
 
 from __future__ import annotations
@@ -12,49 +16,83 @@ from typing import Any
 
 import pytest
 
-from advisor.core.terminology.check import Finding, check
+from advisor.core.terminology.check import check
+from advisor.core.terminology.findings import Finding
 
-CASES_FILE = Path(__file__).parent / "data" / "memory_bound_cases.jsonl"
-CASES = [json.loads(line) for line in CASES_FILE.read_text("utf-8").splitlines()]
+DATA = Path(__file__).parent / "data"
+CASES, MORE = (
+    [json.loads(line) for line in (DATA / name).read_text("utf-8").splitlines()]
+    for name in ("memory_bound_cases.jsonl", "more_memory_bound_cases.jsonl")
+)
+SETS = pytest.mark.parametrize("cases", [CASES, MORE], ids=["cases", "more"])
 SWAPPED = {"bandwidth": "capacity", "capacity": "bandwidth"}
+Case = dict[str, Any]
 
 
-def is_flagged(case: dict[str, Any]) -> bool:
+def is_flagged(case: Case) -> bool:
     return any(finding.status == "needs_answer" for finding in check(case["text"]))
 
 
-def on_the_term(case: dict[str, Any]) -> list[Finding]:
+def on_the_term(case: Case) -> list[Finding]:
     """The findings that overlap the labelled term, all of them where it has no position."""
     findings = check(case["text"])
-    if case["start"] is None:
+    if case.get("start") is None:
         return findings
     return [f for f in findings if f.start < case["end"] and f.end > case["start"]]
 
 
-def test_flags_are_precise_and_miss_few_ambiguous_sentences() -> None:
-    flagged = {case["id"] for case in CASES if is_flagged(case)}
-    wanted = {case["id"] for case in CASES if case["label"] == "ambiguous"}
-    assert len(CASES) == 138
-    assert len(wanted) == 24
+def of_label(cases: list[Case], label: str) -> list[Case]:
+    return [case for case in cases if case["label"] == label]
+
+
+@SETS
+def test_flags_are_precise_and_miss_few_ambiguous_sentences(cases: list[Case]) -> None:
+    flagged = {case["id"] for case in cases if is_flagged(case)}
+    wanted = {case["id"] for case in of_label(cases, "ambiguous")}
     precision = len(flagged & wanted) / len(flagged)
     recall = len(flagged & wanted) / len(wanted)
-    assert precision >= 0.92, sorted(flagged - wanted)
+    assert precision >= 0.97, sorted(flagged - wanted)
     assert recall >= 0.95, sorted(wanted - flagged)
 
 
+@SETS
 @pytest.mark.parametrize("label", ["bandwidth", "capacity"])
-def test_bandwidth_and_capacity_are_never_swapped(label: str) -> None:
+def test_bandwidth_and_capacity_are_never_swapped(cases: list[Case], label: str) -> None:
     senses = {
         case["id"]: {finding.sense for finding in on_the_term(case)}
-        for case in CASES
-        if case["label"] == label
+        for case in of_label(cases, label)
     }
     assert [case for case, found in senses.items() if SWAPPED[label] in found] == []
     resolved = sum(label in found for found in senses.values())
-    assert resolved >= {"bandwidth": 28, "capacity": 10}[label]
+    assert resolved >= 0.7 * len(senses)
 
 
-def test_every_match_is_the_text_between_its_offsets() -> None:
-    for case in CASES:
+@SETS
+def test_of_what_is_no_claim_at_most_one_in_twenty_is_listed(cases: list[Case]) -> None:
+    others = of_label(cases, "not_a_claim")
+    listed = [case["id"] for case in others if check(case["text"])]
+    assert len(listed) <= len(others) / 20, listed
+
+
+@SETS
+def test_a_denied_claim_is_never_flagged(cases: list[Case]) -> None:
+    assert [case["id"] for case in of_label(cases, "negated") if is_flagged(case)] == []
+
+
+def test_a_finding_has_the_very_offsets_of_the_labelled_term() -> None:
+    found = [
+        (case, each) for case in CASES if case["start"] is not None for each in on_the_term(case)
+    ]
+    assert len(found) > 75
+    assert [
+        (case["id"], each.match)
+        for case, each in found
+        if (each.start, each.end) != (case["start"], case["end"])
+    ] == []
+
+
+@SETS
+def test_every_match_is_the_text_between_its_offsets(cases: list[Case]) -> None:
+    for case in cases:
         for finding in check(case["text"]):
             assert case["text"][finding.start : finding.end] == finding.match

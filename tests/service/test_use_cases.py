@@ -10,6 +10,7 @@ from advisor.catalog.loader import hardware_documents, model_documents
 from advisor.core.errors import InvalidInput
 from advisor.core.hardware import HardwareProfile
 from advisor.core.suspicions import suspicions
+from advisor.core.terminology.vocabulary import standard
 from advisor.service import catalogue, lookup, plans, terminology
 from advisor.service.database import Database
 from advisor.service.errors import UnknownName
@@ -99,7 +100,8 @@ def test_of_fifty_replacements_at_once_one_succeeds(database: Database):
 
 def test_answers_given_at_once_are_all_kept(database: Database):
     sentences = ["Decode is memory-bound."] * 8
-    check = terminology.create(database, " ".join(sentences), "plain")
+    ask = {"text": " ".join(sentences), "format": "plain", "language": None, "plan_id": None}
+    check = terminology.create(database, standard(), ask)
     assert check["summary"]["flagged"] == 8
 
     def answer(index: int) -> None:

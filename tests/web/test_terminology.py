@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
 
+from advisor.config import BadSetting, Settings
+from advisor.web import examples
+from advisor.web.app import create_app
 from tests.web.fixtures import running_app
 from tests.web.problems import only_error, problem
 
@@ -30,7 +34,9 @@ def check(client: FlaskClient, text: str = TEXT) -> str:
 def test_a_check_is_kept_with_its_findings_in_code_points(either_client: FlaskClient):
     answer = either_client.get(check(either_client)).get_json()
     assert answer["offset_unit"] == "code_point"
-    assert answer["inputs"] == {"text": TEXT, "format": "plain"}
+    assert answer["inputs"] == {
+        "text": TEXT, "format": "plain", "language": None, "plan_id": None,
+    }  # fmt: skip
     for finding in answer["findings"]:
         assert TEXT[finding["start"] : finding["end"]] == finding["match"]
     assert [finding["status"] for finding in answer["findings"]] == [
@@ -78,21 +84,106 @@ def test_a_sense_that_is_no_option_is_refused_with_the_options(client: FlaskClie
     assert error["nearest"] == "capacity"
 
 
-@pytest.mark.parametrize("text", ["", "No claim here.", "memory-bound " * 7000, "a" * 100_000])
+@pytest.mark.parametrize("text", ["", "No claim here.", "memory-bound " * 70_000, "a" * 1_000_000])
 def test_any_text_up_to_the_limit_is_checked(shared_client: FlaskClient, text: str):
     assert shared_client.post("/v1/terminology/checks", json={"text": text}).status_code == 201
 
 
-def test_a_longer_text_is_refused_with_the_limit(shared_client: FlaskClient):
-    response = shared_client.post("/v1/terminology/checks", json={"text": "a" * 100_001})
-    error = only_error(response, "/text")
-    assert error["allowed"]["maximum_length"] == 100_000
+@pytest.mark.parametrize(
+    ("text_format", "longest"), [("plain", 1_000_000), ("markdown", 100_000), ("rst", 100_000)]
+)
+def test_a_longer_text_is_refused_with_the_limit(
+    shared_client: FlaskClient, text_format: str, longest: int
+):
+    body = {"text": "a" * (longest + 1), "format": text_format}
+    error = only_error(shared_client.post("/v1/terminology/checks", json=body), "/text")
+    assert error["allowed"]["maximum_length"] == longest
 
 
 def test_a_format_that_is_not_read_is_refused(shared_client: FlaskClient):
-    body = {"text": "x", "format": "markdown"}
+    body = {"text": "x", "format": "docx"}
     error = only_error(shared_client.post("/v1/terminology/checks", json=body), "/format")
-    assert error["allowed"] == ["plain"]
+    assert error["allowed"] == ["plain", "markdown", "rst", "html", "code"]
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"format": "code", "language": "klingon"}, "/language"),
+        ({"format": "markdown", "language": "python"}, "/language"),
+        ({"plan_id": "nosuchplan"}, "/plan_id"),
+        ({"plan_id": "no such plan \u20ac"}, "/plan_id"),
+        ({"format": "rst", "text": "- " * 2000}, "/text"),
+        ({"texts": "x"}, "/texts"),
+    ],
+)
+def test_what_cannot_be_checked_is_a_problem_that_says_where(
+    shared_client: FlaskClient, body: dict, pointer: str
+):
+    only_error(shared_client.post("/v1/terminology/checks", json={"text": "x"} | body), pointer)
+
+
+def test_only_the_prose_of_a_document_is_checked(shared_client: FlaskClient):
+    text = "# 😀\n\nDecode is *memory-bound*, `memory-bound`.\n\n> Decode is memory-bound.\n"
+    body = {"text": text, "format": "markdown"}
+    (found,) = shared_client.post("/v1/terminology/checks", json=body).get_json()["findings"]
+    assert (found["line"], found["column"]) == (3, 12)
+    assert text[found["start"] : found["end"]] == "memory-bound"
+
+
+def test_a_text_with_too_many_claims_says_where_it_stopped(shared_client: FlaskClient):
+    body = {"text": "Decode is memory-bound. " * 5000}
+    answer = shared_client.post("/v1/terminology/checks", json=body).get_json()
+    (warning,) = answer["warnings"]
+    assert warning["code"] == "not_read_to_the_end"
+    assert str(24 * len(answer["findings"])) in warning["detail"]
+
+
+def test_a_plan_gives_the_figures_for_either_reading(shared_client: FlaskClient):
+    plan = shared_client.post("/v1/plans", json=next(iter(examples.PLANS.values()))).get_json()
+    bottleneck = plan["recommended"]["bottleneck"]
+    body = {"text": "Decode is memory-bound. The LLM fits on one GPU.", "plan_id": plan["id"]}
+    created = shared_client.post("/v1/terminology/checks", json=body)
+    claim, other = created.get_json()["findings"]
+    evidence = claim["evidence"]
+    assert evidence["plan_id"] == plan["id"]
+    assert evidence["memory_bandwidth_share"] == bottleneck["decode"]["shares"]["memory_bandwidth"]
+    assert evidence["memory_capacity_used"] == bottleneck["memory_capacity_used"]
+    assert f"{evidence['memory_bandwidth_share']:.0%}" in evidence["bandwidth"]
+    assert evidence["holds"] in ("bandwidth", "both")
+    assert other["evidence"] is None
+    reply = {"answers": [{"finding": 0, "sense": "bandwidth"}]}
+    answered = shared_client.post(f"{created.headers['Location']}/answers", json=reply).get_json()
+    assert answered["findings"][0]["evidence"] == evidence
+
+
+def test_each_rule_has_its_own_options_to_answer(shared_client: FlaskClient):
+    item = check(shared_client, "The LLM has a latency of 300 ms.")
+    wrong = {"answers": [{"finding": 0, "sense": "bandwidth"}]}
+    error = only_error(shared_client.post(f"{item}/answers", json=wrong), "/answers/0/sense")
+    assert error["allowed"] == ["ttft", "itl", "e2e", "other"]
+    right = {"answers": [{"finding": 0, "sense": "ttft"}]}
+    found = shared_client.post(f"{item}/answers", json=right).get_json()["findings"][0]
+    assert (found["status"], found["sense"], found["readings"]) == ("resolved", "ttft", None)
+    assert "first token" in found["advice"]
+
+
+def test_a_file_of_a_team_is_read_at_the_start(tmp_path: Path, sqlite_url: str):
+    file = tmp_path / "rules.toml"
+    file.write_text('disable = ["latency-of-what"]\n')
+    settings = Settings(database_url=sqlite_url, terminology_rules=str(file))
+    page = create_app(settings).test_client().get("/v1/terminology/rules").get_json()
+    assert "latency-of-what" not in {rule["id"] for rule in page["items"]}
+
+
+@pytest.mark.parametrize(
+    "text", ["not TOML", "rules = 1", "[[rule]]\nid = 1", "[[cue]]\nname = 'x'", "field = 3"]
+)
+def test_a_file_that_holds_no_rules_stops_the_start(tmp_path: Path, text: str):
+    file = tmp_path / "rules.toml"
+    file.write_text(text)
+    with pytest.raises(BadSetting, match="ADVISOR_TERMINOLOGY_RULES"):
+        create_app(Settings(terminology_rules=str(file)))
 
 
 def test_the_rules_are_listed_with_question_and_advice(shared_client: FlaskClient):

@@ -1,42 +1,43 @@
-"""Whether a phrase speaks of LLMs, GPUs and kernels, or of a field that the rules leave alone."""
+"""Whether a claim speaks of LLMs, GPUs and kernels, or of a field that the rules leave alone."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Collection, Sequence
 
-from advisor.core.terminology.data import table
-from advisor.core.terminology.matching import Phrase
+from advisor.core.terminology.patterns import Token
+from advisor.core.terminology.vocabulary import Vocabulary
+
+FIELD, SHARED, COMPUTING, ELSEWHERE, NOWHERE = (
+    "field", "shared", "computing", "elsewhere", "nowhere",
+)  # fmt: skip
 
 
-def in_scope(found: list[Phrase], sentence: str, around: str) -> list[Phrase]:
-    """Those phrases of a lower-cased sentence that are to be listed.
+_RANKED = (FIELD, ELSEWHERE, SHARED, COMPUTING)
 
-    A word of the field in the sentence decides for all, one from elsewhere against all. With
-    neither, a term of art is taken for a claim, an everyday wording ("memory bottleneck") only when
-    `around`, the sentence with its neighbours, holds a word of the field.
+
+def scope_of(vocabulary: Vocabulary, sentence: Sequence[Token]) -> str:
+    """What a sentence is about: `field`, `elsewhere`, `shared`, `computing` or `nowhere`, in that
+    order.
+
+    A word that ours shares with other fields counts where none from elsewhere stands.
     """
-    if _field().search(sentence):
-        return found
-    if _elsewhere().search(sentence):
-        return []
-    if _field().search(around):
-        return found
-    return [phrase for phrase in found if phrase.term_of_art]
+    return first_of({found.entry for found in vocabulary.scope_matcher.find(sentence)})
 
 
-@cache
-def _field() -> re.Pattern[str]:
-    return _any_word(table("scope.toml")["field"]["words"])
+def first_of(scopes: Collection[str]) -> str:
+    """The scope that outranks the others."""
+    return next((kind for kind in _RANKED if kind in scopes), NOWHERE)
 
 
-@cache
-def _elsewhere() -> re.Pattern[str]:
-    domains = table("scope.toml")["elsewhere"].values()
-    return _any_word(word for domain in domains for word in domain["words"])
+def is_in_scope(here: str, around: str, *, of_art: bool) -> bool:
+    """Whether a claim is to be listed.
 
-
-def _any_word(words: Iterable[str]) -> re.Pattern[str]:
-    alternatives = "|".join(re.escape(word) for word in words)
-    return re.compile(rf"(?<![a-z0-9_])(?:{alternatives})s?(?![a-z0-9_])")
+    `here` is what its sentence is about, `around` what those beside it are. A word that is shared
+    with other fields is enough for any wording; one of computing at large, or of a sentence beside
+    it, for a term of art. Where no word speaks for this field, the claim is left alone.
+    """
+    if here in (FIELD, ELSEWHERE):
+        return here == FIELD
+    if around in (FIELD, ELSEWHERE):
+        return around == FIELD
+    return here == SHARED or (of_art and not {COMPUTING, SHARED}.isdisjoint((here, around)))

@@ -1,129 +1,191 @@
-"""What the words around a phrase say: which resource is meant, and whether the claim is denied."""
+"""What the words around claims say: whether they are denied, and which resource is meant."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from collections.abc import Container, Iterable, Sequence
 
-from advisor.core.terminology.data import table
+from advisor.core.terminology.patterns import TERM, Match, Token
+from advisor.core.terminology.phrases import Phrase
+from advisor.core.terminology.vocabulary import Cue, Vocabulary
 
-_LOOK_BACK = 60
-"""Characters before a phrase or cue in which a denial is looked for."""
-_CONTRASTS = frozenset({"not", "never", "nor", "neither", "nicht", "pas"})
-_DENIALS = _CONTRASTS | {"no", "cannot", "without", "kein"}
-"""What denies a claim; of a resource it may be the point: "no capacity left"."""
-_DENYING_PAIRS = {("rather", "than"), ("instead", "of")}
-_AFFIRMING = {"only", "just", "merely", "simply", "solely", "purely"}
-"""After "not" they affirm: "not only memory-bound"."""
-_PASSED_OVER = {
-    "a", "an", "the", "any", "be", "being", "become", "becoming", "get", "getting",
-    "by", "for", "from", "in", "or", "so", "than", "of", "very", "longer", "always",
-    "causing", "having", "memory", "compute", "cpu", "gpu", "hbm",
-}  # fmt: skip
-"""Words that may stand between a denial and what it denies, besides adverbs in -ly."""
-QUALIFIER_SENSES = {
-    "bandwidth": "bandwidth",
-    "bw": "bandwidth",
-    "capacity": "capacity",
-    "size": "capacity",
-    "space": "capacity",
-    "footprint": "capacity",
-    "latency": "other",
-}
-"""What a resource named inside the phrase means: "memory-bandwidth-bound"."""
+_OPENING = 6
+"""Words that show how a sentence opens."""
+_NEAR = 8
+"""Words to either side of a resource that may deny it."""
+_PARTING = frozenset({";", "while", "whereas", "whilst", "separately"})
+_TURNING = frozenset({"but", "although", "though", "however", "despite", "yet"})
+_CONCEDING = frozenset({"although", "though", "despite", "while", "whereas", "whilst"})
+"""Where one of them opens the sentence, its clause ends with the next comma."""
+_BEFORE_BUT = frozenset({"not", "nor", "isn't", "wasn't", "aren't", "never"})
+"""After them "but" affirms: "not for capacity but for bandwidth"."""
 
 
-@dataclass(frozen=True)
-class Cue:
-    """A kind of wording that speaks for one resource; `strength`: `strong`, `default` (decides
-    where nothing strong does) or `weak` (only leans)."""
+class Sentence:
+    """A sentence with its claims marked, and what its words say of them.
 
-    name: str
-    sense: str
-    strength: str
-    pattern: re.Pattern[str]
-    deniable: bool
-    reason: str
+    Everything is looked for once, however many claims there are, so that the time stays linear.
+    """
 
-    def as_dict(self) -> dict[str, str]:
-        """JSON-ready, as a finding lists it."""
-        return {
-            "name": self.name,
-            "sense": self.sense,
-            "strength": self.strength,
-            "reason": self.reason,
+    def __init__(
+        self, vocabulary: Vocabulary, words: Sequence[Token], claims: Sequence[Phrase]
+    ) -> None:  # fmt: skip
+        self._vocabulary = vocabulary
+        self.words = marked(words, claims)
+        self._said: dict[int, set[str]] = {}
+        for found in vocabulary.grammar_matcher.find(self.words):
+            self._note(found, found.entry)
+        self._senses = vocabulary.other_sense_matcher.find(self.words)
+        self._clauses = dict(zip((w.start for w in self.words), _clauses(self.words), strict=True))
+        self._cues = [*self._found_cues(), *self._named_in(claims)]
+
+    def said_of(self, claim: Phrase) -> Container[str]:
+        """What is said of a claim: `denial`, `definition` and the like."""
+        return self._said.get(claim.start, ())
+
+    def has_other_sense(self, claim: Phrase, wording: str) -> bool:
+        """Whether the words around a claim make it no claim of a limit."""
+        return any(
+            _applies(found.entry.only, wording)
+            and any(word.start == claim.start for word in self.words[found.start : found.end])
+            for found in self._senses
+        )
+
+    def is_denied(self, claim: Phrase) -> bool:
+        """Whether a claim is denied."""
+        said = self.said_of(claim)
+        return "denial" in said and "affirmation" not in said
+
+    def cues_of(self, claim: Phrase, wording: str) -> tuple[list[Cue], list[Cue]]:
+        """The cues that decide about a claim, and all that bear on it or hint.
+
+        Of the strong ones, those in the claim's own clause count if there are any, else those of
+        other clauses. One for capacity only hints, as weak ones do, after "but" and its like, where
+        what fits is said against the claim ("but it fits"), and where the claim is sped up.
+        """
+        own, other, hints = [], [], []
+        home = self._clauses[claim.start]
+        about_speed = "about_speed" in self.said_of(claim)
+        for cue, start, term in self._cues:
+            clause = self._clauses[start]
+            if (term not in (None, claim.start)) or not _applies(cue.only, wording):
+                continue
+            spared = about_speed or (clause != home and (clause[1] or home[1]))
+            if cue.strength == "weak" or (spared and cue.sense == "capacity"):
+                hints.append(cue)
+            elif clause == home:
+                own.append(cue)
+            else:
+                other.append(cue)
+        if claim.of_store:
+            (own if own else other).extend(cue for cue in self._vocabulary.cues if cue.store)
+        strong = [cue for cue in own if cue.strength == "strong"]
+        strong = strong or [cue for cue in other if cue.strength == "strong"]
+        return _once(strong or (*own, *other)), _once((*own, *other, *hints))
+
+    def _note(self, found: Match[str], said: str) -> None:
+        for word in self.words[found.start : found.end]:
+            if word.word == TERM:
+                self._said.setdefault(word.start, set()).add(said)
+
+    def _found_cues(self) -> Iterable[tuple[Cue, int, int | None]]:
+        """Each cue with where it starts, and the claim that is part of its wording."""
+        matches = self._vocabulary.cue_matcher.find(self.words)
+        exceptions = self._vocabulary.exception_matcher.find(self.words) if matches else ()
+        spared: dict[Cue, list[Match[Cue]]] = {}
+        for exception in exceptions:
+            spared.setdefault(exception.entry, []).append(exception)
+        for found in matches:
+            excepted = any(_overlap(found, each) for each in spared.get(found.entry, ()))
+            if not excepted and not (found.entry.names and self._is_denied_resource(found)):
+                part = self.words[found.start : found.end]
+                terms = (word.start for word in part if word.word == TERM)
+                yield found.entry, self.words[found.start].start, next(terms, None)
+
+    def _named_in(self, claims: Iterable[Phrase]) -> Iterable[tuple[Cue, int, int | None]]:
+        """The resources that claims name themselves: "memory-bandwidth-bound"."""
+        by_name = {cue.name: cue for cue in self._vocabulary.cues}
+        for claim in claims:
+            if claim.qualifier in by_name and not self.is_denied(claim):
+                yield by_name[claim.qualifier], claim.start, None
+
+    def _is_denied_resource(self, cue: Match[Cue]) -> bool:
+        first = max(0, cue.start - _NEAR)
+        before = [_plain(word) for word in self.words[first : cue.start]]
+        after = [_plain(word) for word in self.words[cue.end : cue.end + _NEAR]]
+        near = [*before, Token(TERM, 0, 0), *after]
+        said = {
+            found.entry
+            for found in self._vocabulary.resource_matcher.find(near)
+            if found.start <= len(before) < found.end
         }
-
-    def is_in(self, sentence: str) -> bool:
-        """Whether lower-cased `sentence` holds this cue, denied uses left aside."""
-        if not self.deniable:
-            return bool(self.pattern.search(sentence))
-        found = self.pattern.finditer(sentence)
-        return any(not _is_denied(sentence, use.start(), _CONTRASTS) for use in found)
+        return "resource_denial" in said and "resource_affirmation" not in said
 
 
-@cache
-def cues() -> tuple[Cue, ...]:
-    """Every cue of `cues.toml`, in its order."""
-    return tuple(_cue(entry) for entry in table("cues.toml")["cue"])
+def marked(words: Sequence[Token], claims: Iterable[Phrase]) -> list[Token]:
+    """The words of a sentence with one mark in place of those of each claim."""
+    found, rest = [], iter(words)
+    word = next(rest, None)
+    for claim in claims:
+        while word is not None and word.end <= claim.start:
+            found.append(word)
+            word = next(rest, None)
+        found.append(Token(TERM, claim.start, claim.end))
+        while word is not None and word.start < claim.end:
+            word = next(rest, None)
+    if word is not None:
+        found += [word, *rest]
+    return found
 
 
-def cues_in(sentence: str) -> tuple[Cue, ...]:
-    """The cues that lower-cased `sentence` holds, each once."""
-    return tuple(cue for cue in cues() if cue.is_in(sentence))
+def opens_as(vocabulary: Vocabulary, sentence: Sequence[Token], kind: str) -> bool:
+    """Whether the sentence opens as an `explanation` or a `consequence`."""
+    found = vocabulary.opening_matcher.find(sentence[:_OPENING])
+    return any(each.entry == kind for each in found)
 
 
-def sense_of(found: Iterable[Cue]) -> str | None:
+def sense_of(deciding: Iterable[Cue]) -> str | None:
     """The sense that cues decide: `bandwidth`, `capacity`, `both`, or `None` if none decides."""
-    by_strength: dict[str, set[str]] = {"strong": set(), "default": set(), "weak": set()}
-    for cue in found:
-        by_strength[cue.strength].add(cue.sense)
-    senses = by_strength["strong"] or by_strength["default"]
+    senses = {cue.sense for cue in deciding}
     return "both" if len(senses) > 1 else next(iter(senses), None)
 
 
-def lean_of(found: Iterable[Cue]) -> str | None:
+def lean_of(hints: Iterable[Cue]) -> str | None:
     """The sense that more cues hint at, or `None` when they balance."""
     counts = {"bandwidth": 0, "capacity": 0}
-    for cue in found:
+    for cue in hints:
         counts[cue.sense] += 1
     if counts["bandwidth"] == counts["capacity"]:
         return None
     return max(counts, key=counts.__getitem__)
 
 
-def is_denied(text: str, start: int) -> bool:
-    """Whether the claim that begins at `start` of lower-cased `text` is denied: "is not really"."""
-    return _is_denied(text, start, _DENIALS)
+def _applies(only: Sequence[str], wording: str) -> bool:
+    """Whether something speaks of claims in these words."""
+    return not only or any(words in wording for words in only)
 
 
-def _is_denied(text: str, start: int, denials: frozenset[str]) -> bool:
-    before = text[max(0, start - _LOOK_BACK) : start].rstrip(" \t\r\n-\"'(")
-    if before.endswith(("不是", "并非")):
-        return True
-    following = ""
-    for word in reversed(before.replace("- ", " ").split()):
-        if word in denials or word.endswith("n't"):
-            return following not in _AFFIRMING
-        if (word, following) in _DENYING_PAIRS:
-            return True
-        passed_over = word in _PASSED_OVER | _AFFIRMING or word.endswith("ly")
-        if not passed_over:
-            return False
-        following = word
-    return False
+def _plain(word: Token) -> Token:
+    return Token("claim", word.start, word.end) if word.word == TERM else word
 
 
-def _cue(entry: dict[str, Any]) -> Cue:
-    pattern = re.compile(rf"(?<![a-z])(?:{entry['pattern']})(?![a-z])")
-    return Cue(
-        name=entry["name"],
-        sense=entry["sense"],
-        strength=entry["strength"],
-        pattern=pattern,
-        deniable=entry.get("deniable", False),
-        reason=entry["reason"],
-    )
+def _overlap(cue: Match[Cue], exception: Match[Cue]) -> bool:
+    return cue.start < exception.end and exception.start < cue.end
+
+
+def _clauses(sentence: Sequence[Token]) -> list[tuple[int, bool]]:
+    """For each token the number of its clause, and whether a turning word opens that."""
+    clauses, number, turned, negated = [], 0, False, False
+    concedes = bool(sentence) and sentence[0].word in _CONCEDING
+    for token in sentence:
+        turns = token.word in _TURNING and not (token.word == "but" and negated)
+        if turns or token.word in _PARTING or (concedes and token.word == ","):
+            number, turned, negated = number + 1, turns, False
+            concedes = concedes and token.word != ","
+        elif token.word in _BEFORE_BUT:
+            negated = True
+        clauses.append((number, turned))
+    return clauses
+
+
+def _once(cues: Iterable[Cue]) -> list[Cue]:
+    return list(dict.fromkeys(cues))

@@ -1,0 +1,153 @@
+"""Findings of many files as lines, JSON, SARIF and annotations: severity stands in each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import quote
+
+import advisor
+from advisor.core.terminology.findings import NEEDS_ANSWER, Finding
+from advisor.core.terminology.vocabulary import Vocabulary
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
+_LEVELS = {"warning": "warning", "info": "note"}
+_COMMANDS = {"warning": "warning", "info": "notice"}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found in the files read, and which were skipped, with the reason."""
+
+    findings: Sequence[tuple[str, Finding]]
+    skipped: Mapping[str, str]
+    vocabulary: Vocabulary
+
+    @property
+    def flagged(self) -> list[tuple[str, Finding]]:
+        """Those that need an answer."""
+        return [each for each in self.findings if each[1].status == NEEDS_ANSWER]
+
+
+def as_lines(report: Report) -> str:
+    """One line each, `path:line:column: severity: question (rule)`, as compilers print."""
+    return _lines(
+        f"{path}:{found.line}:{found.column}: {found.severity}: {_question(found)} ({found.rule})"
+        for path, found in report.flagged
+    )
+
+
+def as_json(report: Report) -> str:
+    """Findings by file, resolved and denied ones too, and the files that were skipped."""
+    by_file: dict[str, list[dict[str, Any]]] = {}
+    for path, found in report.findings:
+        by_file.setdefault(path, []).append(found.as_dict())
+    document = {
+        "files": by_file, "skipped": dict(report.skipped), "offset_unit": "code_point",
+        "flagged": len(report.flagged),
+    }  # fmt: skip
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def as_github(report: Report) -> str:
+    """Workflow commands that GitHub shows beside the lines."""
+    return _lines(
+        f"::{_COMMANDS[found.severity]} file={_property(path)},line={found.line},"
+        f"col={found.column},endColumn={found.column + len(found.match)},"
+        f"title={_property(found.rule)}::{_data(_question(found))}"
+        for path, found in report.flagged
+    )
+
+
+def as_sarif(report: Report) -> str:
+    """SARIF 2.1.0. Columns and offsets count code points; skipped files are notifications."""
+    rules = list(report.vocabulary.rules)
+    index = {rule.id: number for number, rule in enumerate(rules)}
+    run = {
+        "tool": {
+            "driver": {
+                "name": "advisor lint",
+                "version": advisor.__version__,
+                "rules": [
+                    {
+                        "id": rule.id,
+                        "fullDescription": {"text": rule.description},
+                        "help": {"text": "\n".join(rule.advice.values())},
+                        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+                    }
+                    for rule in rules
+                ],
+            }
+        },
+        "columnKind": "unicodeCodePoints",
+        "invocations": [
+            {
+                "executionSuccessful": True,
+                "toolExecutionNotifications": [
+                    {
+                        "level": "note",
+                        "message": {"text": f"Skipped: {reason}"},
+                        "locations": [{"physicalLocation": {"artifactLocation": _artifact(path)}}],
+                    }
+                    for path, reason in report.skipped.items()
+                ],
+            }
+        ],
+        "results": [
+            {
+                "ruleId": found.rule,
+                "ruleIndex": index[found.rule],
+                "level": _LEVELS[found.severity],
+                "message": {"text": _question(found)},
+                "locations": [{"physicalLocation": _location(path, found)}],
+            }
+            for path, found in report.flagged
+        ],
+    }
+    document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+FORMATS: Mapping[str, Callable[[Report], str]] = {
+    "lines": as_lines,
+    "json": as_json,
+    "sarif": as_sarif,
+    "github": as_github,
+}
+
+
+def _location(path: str, found: Finding) -> dict[str, Any]:
+    region: dict[str, Any] = {
+        "startLine": found.line,
+        "startColumn": found.column,
+        "charOffset": found.start,
+        "charLength": found.end - found.start,
+        "snippet": {"text": found.match},
+    }
+    if "\n" not in found.match and "\r" not in found.match:
+        region["endColumn"] = found.column + len(found.match)
+    return {"artifactLocation": _artifact(path), "region": region}
+
+
+def _artifact(path: str) -> dict[str, str]:
+    return {"uri": quote(PurePath(path).as_posix())}
+
+
+def _question(found: Finding) -> str:
+    assert found.question is not None
+    return " ".join(str(found.question["text"]).split())
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "\n".join(lines)
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,99 @@
+"""The rule about "memory-bound": judges each claim by its sentence and by what went before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from advisor.core.terminology import findings, senses
+from advisor.core.terminology.findings import Finding
+from advisor.core.terminology.passage import Document, Passage
+from advisor.core.terminology.patterns import TERM, Token
+from advisor.core.terminology.phrases import Phrase
+from advisor.core.terminology.scope import FIELD, NOWHERE, SHARED, is_in_scope
+from advisor.core.terminology.senses import Sentence
+from advisor.core.terminology.vocabulary import Cue, Rule
+
+
+class MemoryBound:
+    """The rule at work on one text: it remembers what was defined."""
+
+    def __init__(self, document: Document, rule: Rule) -> None:
+        self._document, self._rule = document, rule
+        self._defined: tuple[str, int] | None = None
+
+    def findings(self, passage: Passage, claims: Sequence[Phrase]) -> Iterator[Finding]:
+        """What to list of the claims in one sentence. Sentences are to be given in their order."""
+        here = passage.scope
+        around = NOWHERE if here == FIELD else passage.scope_around
+        listed = [
+            claim for claim in claims if is_in_scope(here, around, of_art=claim.of_art)
+        ]  # fmt: skip
+        if not listed:
+            return
+        sentence = Sentence(self._document.vocabulary, passage.words, claims)
+        for claim in listed:
+            finding = self._judged(
+                passage, sentence, claim, in_field=not {FIELD, SHARED}.isdisjoint((here, around))
+            )
+            if finding is not None:
+                yield finding
+
+    def _judged(
+        self, passage: Passage, sentence: Sentence, claim: Phrase, *, in_field: bool
+    ) -> Finding | None:  # fmt: skip
+        wording = self._document.lower[claim.start : claim.end]
+        deciding, hints = sentence.cues_of(claim, wording)
+        said = sentence.said_of(claim)
+        if claim.of_size:
+            if senses.sense_of(deciding) != "capacity":
+                return None
+        elif sentence.has_other_sense(claim, wording):
+            return None
+        finding = self._asked(claim, hints)
+        if sentence.is_denied(claim):
+            return findings.denied(finding)
+        sense = claim.qualifier or senses.sense_of(deciding or self._beside(passage, claim))
+        if sense == "capacity" and not in_field and not _is_of_computing(hints):
+            return None
+        if sense is None:
+            return self._as_defined(finding)
+        if "definition" in said:
+            self._defined = (sense, finding.line)
+        return findings.resolved(finding, sense, self._rule.advice)
+
+    def _asked(self, claim: Phrase, hints: Sequence[Cue]) -> Finding:
+        document = self._document
+        return findings.asked(
+            self._rule, document.original, claim.start, claim.end,
+            document.lines.position(claim.start),
+            senses.lean_of(hints), tuple(cue.as_dict() for cue in hints),
+        )  # fmt: skip
+
+    def _beside(self, passage: Passage, claim: Phrase) -> list[Cue]:
+        """Cues of the sentence that explains this one, or of which this one is the consequence."""
+        vocabulary = self._document.vocabulary
+        beside: list[Token] = []
+        if senses.opens_as(vocabulary, passage.beside(1).words, "explanation"):
+            beside += passage.beside(1).words
+        if senses.opens_as(vocabulary, passage.words, "consequence"):
+            beside += passage.beside(-1).words
+        if not beside:
+            return []
+        # As if the claim led them.
+        words = [Token(TERM, claim.start, claim.end), *beside]
+        return Sentence(vocabulary, words, ()).cues_of(claim, "")[0]
+
+    def _as_defined(self, finding: Finding) -> Finding:
+        """The finding in the sense that the text defined before, if it did."""
+        if self._defined is None:
+            return finding
+        sense, line = self._defined
+        reason = f"line {line} says what the term means"
+        cue = {"name": "definition", "sense": sense, "strength": "strong", "reason": reason}
+        return findings.with_cue(findings.resolved(finding, sense, self._rule.advice), cue)
+
+
+def _is_of_computing(hints: Sequence[Cue]) -> bool:
+    """Whether a sentence that names no field is of this one by its cues: claims of other fields
+    mostly mean capacity, in words that are the same everywhere."""
+    return any(cue.sense == "bandwidth" for cue in hints)

@@ -1,0 +1,70 @@
+"""A sentence as the rules see it, with a way to those beside it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from advisor.core.terminology.patterns import Token, tokens
+from advisor.core.terminology.scope import ELSEWHERE, FIELD, NOWHERE, first_of, scope_of
+from advisor.core.terminology.text import Lines, Sentences
+from advisor.core.terminology.vocabulary import Vocabulary
+
+_FIRST = 40
+"""Sentences that show what a document is about."""
+
+
+class Document:
+    """A text, read once: its lines, its sentences, their words and what each is about."""
+
+    def __init__(self, original: str, lower: str, vocabulary: Vocabulary) -> None:
+        self.original, self.lower, self.vocabulary = original, lower, vocabulary
+        self.lines, self.sentences = Lines(original), Sentences(lower)
+        # Neighbours are asked for again and again, and soon never more.
+        self.words = lru_cache(maxsize=8)(self._words)
+        self.scope = lru_cache(maxsize=8)(self._scope)
+
+    @cached_property
+    def scope_at_large(self) -> str:
+        """What most of its first sentences are about: `field`, or nothing to go by."""
+        found = Counter(self._scope(number) for number in range(_FIRST))
+        return FIELD if found[FIELD] > max(1, found[ELSEWHERE]) else NOWHERE
+
+    def _words(self, number: int) -> Sequence[Token]:
+        span = self.sentences.span(number)
+        return tokens(self.lower, *span) if span else ()
+
+    def _scope(self, number: int) -> str:
+        return scope_of(self.vocabulary, self.words(number))
+
+
+@dataclass(frozen=True)
+class Passage:
+    """The sentence of that number in a document."""
+
+    document: Document
+    number: int
+
+    @property
+    def words(self) -> Sequence[Token]:
+        """Its words and marks."""
+        return self.document.words(self.number)
+
+    @property
+    def scope(self) -> str:
+        """What it is about."""
+        return self.document.scope(self.number)
+
+    @property
+    def scope_around(self) -> str:
+        """What the sentences beside it are about, or else the document at large."""
+        near = first_of({self.beside(-1).scope, self.beside(1).scope})
+        if near in (FIELD, ELSEWHERE):
+            return near
+        return FIELD if self.document.scope_at_large == FIELD else near
+
+    def beside(self, distance: int) -> Passage:
+        """The sentence so many further on: an empty one beyond the ends of the text."""
+        return Passage(self.document, self.number + distance)

@@ -1,0 +1,78 @@
+"""The rules about other terms: a term with a figure, and no word that would qualify it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from advisor.core.terminology import findings
+from advisor.core.terminology.findings import Finding
+from advisor.core.terminology.patterns import Match, Token
+from advisor.core.terminology.text import Lines
+from advisor.core.terminology.vocabulary import Rule, Vocabulary
+
+GIB_PER_GB = 1.073741824
+Found = Match[tuple[Rule, str]]
+
+
+def term_findings(
+    vocabulary: Vocabulary, original: str, tokens: Sequence[Token], lines: Lines
+) -> Iterator[Finding]:  # fmt: skip
+    """What the rules ask about one sentence of `original`, in the order of the text."""
+    by_rule: dict[Rule, dict[str, list[Found]]] = defaultdict(lambda: defaultdict(list))
+    for found in vocabulary.term_matcher.find(tokens):
+        rule, kind = found.entry
+        by_rule[rule][kind].append(found)
+    asked = [
+        claim
+        for rule, kinds in by_rule.items()
+        if kinds["find"] and not kinds["unless"] and (kinds["needs"] or not rule.needs)
+        if (claim := _claim(rule, kinds, tokens)) is not None
+    ]
+    for rule, start, end in sorted(asked, key=lambda claim: claim[1:]):
+        yield findings.asked(rule, original, start, end, lines.position(start))
+
+
+def _claim(
+    rule: Rule, kinds: dict[str, list[Found]], tokens: Sequence[Token]
+) -> tuple[Rule, int, int] | None:  # fmt: skip
+    """Where the first claim of a rule in a sentence stands: one question a sentence is enough."""
+    if rule.check == "close_sizes":
+        return _closest_sizes(rule, tokens)
+    for found in kinds["find"]:
+        first = found.start
+        if not any(map(_is_number, tokens[first : found.end])):
+            # "1979 TFLOPS": the figure belongs to what was found.
+            first -= first > 0 and _is_number(tokens[first - 1])
+        figures = [_number(token) for token in tokens[first : found.end] if _is_number(token)]
+        if max(figures, default=rule.least) >= rule.least:
+            return rule, tokens[first].start, tokens[found.end - 1].end
+    return None
+
+
+def _closest_sizes(rule: Rule, tokens: Sequence[Token]) -> tuple[Rule, int, int] | None:
+    """A size before a larger one that differs from it by less than the units do."""
+    sizes = [
+        (_number(number), number, unit)
+        for number, unit in pairwise(tokens)
+        if _is_number(number) and unit.word == "gb"
+    ]
+    for index, (size, number, unit) in enumerate(sizes):
+        if any(size < other < size * GIB_PER_GB for other, _, _ in sizes[index + 1 :]):
+            return rule, number.start, unit.end
+    return None
+
+
+def _is_number(token: Token) -> bool:
+    return token.word[0].isdigit()
+
+
+def _number(token: Token) -> float:
+    """Its value; a comma parts thousands where three figures follow, as "1,979"."""
+    whole, _, rest = token.word.partition(",")
+    text = whole + rest if len(rest) == 3 else token.word.replace(",", ".")
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0

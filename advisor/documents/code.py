@@ -1,0 +1,98 @@
+"""Prose of source code: its comments and, in Python, its docstrings."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+
+from pygments.lexer import Lexer
+from pygments.lexers import get_lexer_by_name
+from pygments.util import ClassNotFound
+
+from advisor.documents.prose import Prose
+
+_MARKS = re.compile(r"[#/*!;<>%|-]{1,8}")
+"""What opens or continues a comment at the beginning of its lines."""
+_GUESSES = (
+    ("c++", re.compile(r"^[ \t]{0,80}(?://|/\*|#include)|;[ \t]{0,8}//", re.MULTILINE)),
+    (
+        "python",
+        re.compile(r"^[ \t]{0,80}(?:#|def |class |import |from |\"\"\")|[ \t]# ", re.MULTILINE),
+    ),
+    ("sql", re.compile(r"^[ \t]{0,80}-- ", re.MULTILINE)),
+)
+_READ = re.compile(r"Token\.(?:Comment(?!\.Preproc)|Literal\.String\.Doc)")
+"""Kinds of tokens that are prose."""
+_GUESSED_FROM = 20_000
+
+
+def is_language(name: str) -> bool:
+    """Whether source code in that language can be read."""
+    try:
+        get_lexer_by_name(name)
+    except ClassNotFound:
+        return False
+    return True
+
+
+def prose_of(text: str, language: str | None = None) -> str:
+    """The comments of source code, every character where it stood.
+
+    Without a language it is guessed by how lines begin: like C, like Python, or like SQL.
+    """
+    name = language or _guessed(text)
+    prose = Prose(text)
+    for start, end in _python_spans(text) if name == "python" else _spans(name, text):
+        _show(prose, text, start, end)
+    return str(prose)
+
+
+def _guessed(text: str) -> str:
+    sample = text[:_GUESSED_FROM]
+    counts = {name: len(found.findall(sample)) for name, found in _GUESSES}
+    return max(counts, key=counts.__getitem__)
+
+
+def _show(prose: Prose, text: str, start: int, end: int) -> None:
+    """Show a comment; the marks at the beginning of its lines count as space."""
+    prose.show(start, end)
+    for line in re.finditer(r"[^\r\n]++", text[start:end]):
+        first = len(line[0]) - len(line[0].lstrip())
+        marks = _MARKS.match(line[0], first)
+        # A hyphen before a space is an item of a list.
+        if marks and not line[0].startswith("- ", first):
+            prose.clear(start + line.start() + marks.start(), start + line.start() + marks.end())
+    between = end + 1 < len(text) and text[end] == "\n"
+    following = text[end:].lstrip(" \t\r\n")[:1] if between else ""
+    if following and following in "#/;-%" and text.count("\n", end, text.find(following, end)) == 1:
+        # The next line goes on with the same comment.
+        prose.show(end, text.find(following, end))
+
+
+def _python_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Comments and docstrings as Python's own tokenizer finds them, up to what it cannot read."""
+    starts = [0, *(found.end() for found in re.finditer(r"\r\n|\r|\n", text))]
+    fresh = True
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text, newline="").readline):
+            span = tuple(starts[line - 1] + column for line, column in (token.start, token.end))
+            if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and fresh):
+                yield span[0], span[1]
+            if token.type not in (tokenize.COMMENT, tokenize.NL):
+                fresh = token.type in _BEFORE_DOCSTRINGS
+    except (tokenize.TokenError, IndentationError, IndexError):
+        return
+
+
+_BEFORE_DOCSTRINGS = frozenset(
+    {tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
+)
+
+
+def _spans(name: str, text: str) -> Iterator[tuple[int, int]]:
+    lexer: Lexer = get_lexer_by_name(name)
+    for index, kind, value in lexer.get_tokens_unprocessed(text):
+        if _READ.match(str(kind)):
+            yield index, index + len(value)

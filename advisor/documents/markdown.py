@@ -1,0 +1,125 @@
+"""Prose of Markdown: code, quotes, HTML and the targets of links are left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from markdown_it import MarkdownIt, rules_inline
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+
+from advisor.documents.prose import Prose
+
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(?s:.{0,20000}?)\n(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)")
+_OBJECTS = {
+    "backticks": rules_inline.backtick,
+    "link": rules_inline.link,
+    "image": rules_inline.image,
+    "autolink": rules_inline.autolink,
+    "html_inline": rules_inline.html_inline,
+}
+"""Rules of the parser that find what is no prose inside a paragraph."""
+Inline = Callable[[StateInline, bool], bool]
+Span = tuple[int, int]
+_LONGEST_INLINE = 2000
+"""Code points that are parsed together: on unclosed brackets the parser's time grows with the
+square of the length."""
+
+
+def prose_of(text: str) -> str:
+    """The prose of a Markdown text, every character where it stood.
+
+    Raises `RecursionError` for what is nested too deep for the parser.
+    """
+    front = _FRONT_MATTER.match(text)
+    matter = front[0] if front else ""
+    # Blank lines keep the count of lines and mean nothing to the parser.
+    readable = re.sub(r"[^\r\n]", " ", matter) + text[len(matter) :]
+    parser, spans = _parser()
+    lines = _line_spans(readable)
+    prose = Prose(text)
+    quotes = 0
+    # How far the lines have been read: the cells of a table share one.
+    cursors: dict[int, int] = {}
+    for token in parser.parse(readable):
+        quotes += token.nesting if token.type.startswith("blockquote") else 0
+        if token.type == "inline" and not quotes and token.map:
+            found = spans(token)
+            _show(prose, readable, token, lines, cursors, found)
+    return str(prose)
+
+
+def _parser() -> tuple[MarkdownIt, Callable[[Token], list[Span]]]:
+    """A parser of blocks, and one of what is inside a block that says where objects stand."""
+    found: list[Span] = []
+    inline = MarkdownIt("commonmark").enable(["strikethrough"])
+    for name, rule in _OBJECTS.items():
+        inline.inline.ruler.at(name, _recorded(name, rule, found))
+    blocks = MarkdownIt("commonmark").enable(["table"]).disable(["inline"])
+
+    def spans(token: Token) -> list[Span]:
+        spans = []
+        for start in range(0, len(token.content), _LONGEST_INLINE):
+            found.clear()
+            part = token.content[start : start + _LONGEST_INLINE]
+            inline.inline.parse(part, inline, {}, [])
+            spans += [(begun + start, ended + start) for begun, ended in found]
+        return spans
+
+    return blocks, spans
+
+
+def _recorded(name: str, rule: Inline, found: list[Span]) -> Inline:
+    """The rule of the parser, which notes where what it takes stands in the block's content."""
+
+    def record(state: StateInline, silent: bool) -> bool:
+        start = state.pos
+        taken = rule(state, silent)
+        if taken and not silent:
+            label = _label_end(state, start) if name == "link" else start
+            found.append((label, state.pos))
+        return taken
+
+    return record
+
+
+def _label_end(state: StateInline, start: int) -> int:
+    """Where the text of a link ends, which is prose; what follows is its target."""
+    return int(state.md.helpers.parseLinkLabel(state, start, True))
+
+
+def _show(
+    prose: Prose, text: str, token: Token, lines: Sequence[tuple[int, int]],
+    cursors: dict[int, int], objects: Sequence[Span],
+) -> None:  # fmt: skip
+    """Show the lines of one block, and hide the objects in them.
+
+    The content of a block is that of its lines without what indents or marks them, so that each of
+    its lines stands at the end of one of the text's; cells of a table stand one after the other.
+    """
+    assert token.map is not None
+    position = 0
+    for number, line in zip(
+        range(token.map[0], token.map[1]), token.content.split("\n"), strict=False
+    ):
+        start, end = lines[number]
+        at = text.find(line, cursors.get(number, start), end)
+        if at < 0:
+            # A bar that was escaped in a table: the cell is left out.
+            position += len(line) + 1
+            continue
+        cursors[number] = at + len(line)
+        prose.show(at, at + len(line))
+        for begun, ended in objects:
+            first, last = max(begun, position), min(ended, position + len(line))
+            if first < last:
+                prose.hide(at + first - position, at + last - position)
+        position += len(line) + 1
+
+
+def _line_spans(text: str) -> list[tuple[int, int]]:
+    """Start and end of each line, as the parser counts them."""
+    ends = [*re.finditer(r"\r\n|\r|\n", text)]
+    starts = [0, *(found.end() for found in ends)]
+    return list(zip(starts, [*(found.start() for found in ends), len(text)], strict=True))

@@ -1,0 +1,164 @@
+"""What is prose in each format, with every character where it stood."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.core.terminology.check import check
+from advisor.documents.reading import FORMATS, Unreadable, format_of, prose_of
+
+CLAIM = "GPU decode is memory-bound"
+MARKDOWN = f"""\
+---
+title: {CLAIM}
+---
+# 😀 {CLAIM} (1)
+
+The *decode* on **GPUs** is **memory-bound** (2), as in [GPU memory-bound (3)](http://x "{CLAIM}").
+Use `{CLAIM}` and ![{CLAIM}](image.png) there.
+
+> {CLAIM}
+
+```
+{CLAIM}
+```
+
+    {CLAIM}
+
+- {CLAIM} (4)
+  1. {CLAIM} (5)
+
+| GPU | {CLAIM} (6) |
+|---|---|
+| {CLAIM} (7) | {CLAIM} (8) |
+
+<div>{CLAIM}</div>
+
+<!-- {CLAIM} -->
+"""
+RST = f"""\
+{CLAIM} (1)
+===============================
+
+On 😀 GPUs *decode* is **memory-bound** (2), ``{CLAIM}`` and :unknown:`{CLAIM}`.
+See `GPU memory-bound (3) <http://x/{CLAIM}>`_.
+
+.. note:: {CLAIM} (4)
+
+.. code-block:: python
+
+   # {CLAIM}
+
+.. {CLAIM}
+
+Like this::
+
+   {CLAIM}
+
+Quoted:
+
+   {CLAIM}
+
+- {CLAIM} (5)
+
++-----------------------------------+-----------------------------------+
+| {CLAIM} (6)    | {CLAIM} (7)    |
++-----------------------------------+-----------------------------------+
+"""
+HTML = f"""\
+<!DOCTYPE html><!-- {CLAIM} --><html><head><title>{CLAIM} (1)</title>
+<script>"{CLAIM}"</script><style>/* {CLAIM} */</style></head>
+<body title="{CLAIM}"><p>GPU&nbsp;decode 😀 is <b>memory-bound</b> (2), <code>{CLAIM}</code>.</p>
+<pre>{CLAIM}</pre><blockquote><p>{CLAIM}</p></blockquote><q>{CLAIM}</q>
+<ul><li>{CLAIM} (3)<li>{CLAIM} (4)</ul><p>{CLAIM} (5)</body></html>
+"""
+PYTHON = f'''\
+"""{CLAIM} (1)."""
+text = "{CLAIM}"  # 😀 {CLAIM} (2)
+def memory_bound():
+    """Says:
+
+    {CLAIM} (3)
+    """
+    return "{CLAIM}"
+'''
+CUDA = f"""\
+#include <{CLAIM}>
+// 😀 {CLAIM} (1)
+const char *text = "{CLAIM}"; /* {CLAIM} (2),
+ * {CLAIM} (3) */
+"""
+SAMPLES = {
+    "markdown": (MARKDOWN, 8), "rst": (RST, 7), "html": (HTML, 5), "code": (PYTHON, 3),
+}  # fmt: skip
+
+
+def numbers(text: str, text_format: str, language: str | None = None) -> list[int]:
+    """The number that stands behind each finding; every finding is in its place."""
+    prose = prose_of(text, text_format, language)
+    assert prose is not None
+    assert len(prose) == len(text)
+    found = []
+    for finding in check(text, prose=prose):
+        assert text[finding.start : finding.end] == finding.match
+        line = text.split("\n")[finding.line - 1]
+        assert line[finding.column - 1 :].startswith(finding.match)
+        after = text[finding.end : finding.end + 12]
+        assert "(" in after, f"{text[finding.start - 30 : finding.end + 12]!r} is no prose"
+        found.append(int(after[after.index("(") + 1]))
+    return found
+
+
+@pytest.mark.parametrize("text_format", SAMPLES)
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_prose_is_checked_where_it_stands_and_nothing_else(text_format: str, line_end: str):
+    text, count = SAMPLES[text_format]
+    assert numbers(text.replace("\n", line_end), text_format) == list(range(1, count + 1))
+
+
+@pytest.mark.parametrize("language", ["cuda", "c++", None])
+def test_comments_of_other_languages_are_read(language: str | None):
+    assert numbers(CUDA, "code", language) == [1, 2, 3]
+
+
+def test_a_comment_that_goes_on_in_the_next_line_is_one_sentence():
+    text = "# Decode on this GPU is memory-bound, as it is limited\n# by bandwidth alone.\nx = 1\n"
+    (finding,) = check(text, prose=prose_of(text, "code", "python"))
+    assert finding.sense == "bandwidth"
+
+
+@pytest.mark.parametrize("text_format", FORMATS)
+@given(text=st.text(alphabet="ab \n\r\t`*_[]()<>!#-|+=:.&;\"'/\\{}$~😀é\u2029", max_size=80))
+def test_any_text_is_read_to_its_own_length_or_refused(text_format: str, text: str):
+    try:
+        prose = prose_of(text, text_format)
+    except Unreadable:
+        return
+    assert prose is None or len(prose) == len(text)
+
+
+def test_what_is_nested_too_deep_is_refused():
+    with pytest.raises(Unreadable, match="nested"):
+        prose_of("- " * 2000, "rst")
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("README.md", ("markdown", None)),
+        ("index.rst", ("rst", None)),
+        ("page.html", ("html", None)),
+        ("notes.txt", ("plain", None)),
+        ("kernel.cu", ("code", "cuda")),
+        ("model.py", ("code", "python")),
+        ("data.json", None),
+        ("image.png", None),
+        ("LICENSE", ("plain", None)),
+    ],
+)
+def test_a_file_is_read_by_its_name(name: str, known: tuple[str, str | None] | None):
+    assert format_of(PurePath(name)) == known
