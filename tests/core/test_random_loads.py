@@ -45,7 +45,7 @@ def drawn(seed):
     limits = {"tensor_parallel": (ranks,), "expert_parallel": (1,), "replicas": (1,)}
 
     def plan(**load):
-        of = workload(*lengths, **fields, **load)
+        of = workload(lengths[0], lengths[1], **fields | load)
         return planned(name, on, of, limits, {}, weights=(weights,))
 
     most = plan(saturate=True).evaluator.saturation[0]
