@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from functools import cached_property
 from typing import Any
@@ -297,7 +298,7 @@ def _met_probability(ratios: Mapping[str, float], known: Regime) -> float:
 def inputs(request: PlanRequest) -> dict[str, Any]:
     """The request with every default filled in."""
     workload, limits, serving = request.workload, request.limits, request.serving
-    cost_limit = limits.max_cost_per_hour
+    cost_limit, drafts = limits.max_cost_per_hour, serving.speculative
     return {
         "model": request.model.name,
         "hardware": [device.name for device in request.hardware],
@@ -341,6 +342,7 @@ def inputs(request: PlanRequest) -> dict[str, Any]:
             "max_num_batched_tokens": serving.max_num_batched_tokens,
             "pipeline_layers": _degrees(serving.pipeline_layers),
             "router_efficiency": serving.router_efficiency,
+            "speculative": asdict(drafts) if drafts.draft_tokens else None,
         },
         "max_candidates": request.max_candidates,
         "verify": request.verify,

@@ -69,7 +69,8 @@ class ServiceCurves:
         """Steps that a mean prompt takes beside so many sequences, and how many prompts fit a step,
         (rows,). What the last step of a prompt leaves is the next one's: not a whole number."""
         prompt = _prompt(self.workload)
-        tokens = np.maximum(self.batched_tokens[layout, 0] - decode, 1.0)
+        tokens = self.batched_tokens[layout, 0] - decode * self.steps.speculation.verified
+        tokens = np.maximum(tokens, 1.0)
         return np.maximum(prompt / tokens, 1.0), np.maximum(tokens // prompt, 1.0).astype(np.int64)
 
     def step_times(self, layout: Index, decode: Array, prompts: Array) -> Array:
@@ -180,12 +181,13 @@ def service_curves(
     """
     grid = _grid(largest)
     n = grid[None, :].astype(np.float64)
-    mix = _mix(n, workload, batched_tokens)
+    gaps, decodes = workload.gaps, steps.speculation.steps(workload.gaps)
+    mix = _mix(n, workload, batched_tokens, steps.speculation.verified, decodes)
     decode, mixed = _step_pair(steps, workload, n, mix)
-    gaps = workload.gaps
-    share = np.minimum(mix.mixed_steps / gaps, 1.0) if gaps else np.zeros_like(mix.mixed_steps)
-    waited = np.maximum(mix.mixed_steps - gaps, 0.0)  # steps of others' prompts before its own
+    share = np.minimum(mix.mixed_steps / decodes, 1.0) if gaps else np.zeros_like(mix.mixed_steps)
+    waited = np.maximum(mix.mixed_steps - decodes, 0.0)  # steps of others' prompts before its own
     tpot = (1 - share) * decode.total + share * mixed.total if gaps else np.zeros_like(share)
+    tpot = tpot * (decodes / gaps) if gaps else tpot
     alone = mix.chunks * mixed.total
     own = alone + waited * mixed.total
     adds = mix.chunks / mix.packed * (mixed.total - decode.total)
@@ -200,7 +202,7 @@ def service_curves(
         prompt_load=np.maximum(alone / mix.room, adds),
         room=mix.room,
     )
-    starved = (mix.mixed_steps >= gaps) & (mix.packed >= mix.room * (1 - 1e-9))
+    starved = (mix.mixed_steps >= decodes) & (mix.packed >= mix.room * (1 - 1e-9))
     found = ServiceCurves(grid, curves, decode, mixed, steps, workload, batched_tokens)
     return _self_limited(found, gaps, starved)
 
@@ -233,13 +235,16 @@ def _self_limited(curves: ServiceCurves, gaps: float, starved: NDArray[np.bool_]
     return replace(curves, curves=ServiceTable(**table), decode=decode, mixed=mixed)
 
 
-def _mix(n: Array, workload: Workload, batched_tokens: Array) -> _Mix:
-    """Prompts per mixed step: n / OSL arrive in a step on average, a Poisson number; a step that
-    has any has a / (1 - e^-a) of them, and no more than fit beside the decoding tokens."""
+def _mix(
+    n: Array, workload: Workload, batched_tokens: Array, verified: int, decodes: float
+) -> _Mix:
+    """Prompts per mixed step: of n sequences, in service for a step and `decodes` more, as many
+    arrive in a step on average, a Poisson number; a step that has any has a / (1 - e^-a) of them,
+    and no more than fit beside the decoding tokens, `verified` of each sequence."""
     prompt = _prompt(workload)
-    tokens = np.maximum(batched_tokens - n, 1.0)
+    tokens = np.maximum(batched_tokens - n * verified, 1.0)
     chunks, room = np.ceil(prompt / tokens), np.maximum(tokens / prompt, 1.0)
-    arriving = n / workload.output_tokens.mean
+    arriving = n / (decodes + min(workload.output_tokens.mean, 1.0))
     packed = np.minimum(arriving / -np.expm1(-arriving), np.minimum(room, n))
     return _Mix(chunks, packed, room, np.maximum(n - packed, 0.0) * chunks / packed)
 

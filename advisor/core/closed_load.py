@@ -17,13 +17,14 @@ from advisor.core.latency import (
     length_deviation,
     root_sum,
     shifted,
+    step_levels,
     undefined,
     weighted,
 )
 from advisor.core.load import Replicas, Served
 from advisor.core.occupancy import PickedCurves, States, standing_at
 from advisor.core.queueing import Wait, prefill_wait
-from advisor.core.workload import Workload
+from advisor.core.workload import Speculation, Workload
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -78,7 +79,7 @@ def _loop(curves: ServiceTable, rows: Replicas, workload: Workload, clients: Ind
     point = _closed_replica(curves, rows, workload, clients)
     picked = PickedCurves(curves, rows.layout)
     states = standing_at(point.in_service, curves.service.shape[1])
-    tpot = _tpot(picked, states, workload)
+    tpot = _tpot(picked, states, workload, rows.speculation)
     ttft = _ttft(picked, states, rows.front_end, point.prompt_wait, workload)
     total = clients / (point.rate * rows.router_efficiency)
     decoding = workload.gaps * tpot.mean if workload.gaps else 0.0
@@ -86,7 +87,7 @@ def _loop(curves: ServiceTable, rows: Replicas, workload: Workload, clients: Ind
     latency = {
         "ttft": shifted(ttft, total - decoding, queue),
         "tpot": tpot,
-        "itl": _itl(picked, states, tpot),
+        "itl": _itl(picked, states, tpot, rows.speculation),
     }
     return _Loop(point.in_service, point.rate, latency)
 
@@ -96,7 +97,7 @@ def saturated(curves: ServiceTable, rows: Replicas, workload: Workload) -> Serve
     value."""
     picked = PickedCurves(curves, rows.layout)
     states = standing_at(rows.slots.astype(np.float64), curves.service.shape[1])
-    tpot = _tpot(picked, states, workload)
+    tpot = _tpot(picked, states, workload, rows.speculation)
     none = undefined(len(rows.slots))
     total = rows.count * rows.router_efficiency * rows.saturation
     return Served(
@@ -106,7 +107,12 @@ def saturated(curves: ServiceTable, rows: Replicas, workload: Workload) -> Serve
         requests_per_s=total,
         concurrency=(rows.count * rows.slots).astype(np.float64),
         in_service=rows.slots.astype(np.float64),
-        latency={"ttft": none, "tpot": tpot, "itl": _itl(picked, states, tpot), "e2e": none},
+        latency={
+            "ttft": none,
+            "tpot": tpot,
+            "itl": _itl(picked, states, tpot, rows.speculation),
+            "e2e": none,
+        },
     )
 
 
@@ -209,7 +215,9 @@ def _ttft(
     return Latency(mean, quantiles)
 
 
-def _tpot(picked: PickedCurves, states: States, workload: Workload) -> Latency:
+def _tpot(
+    picked: PickedCurves, states: States, workload: Workload, speculation: Speculation
+) -> Latency:
     """Mean gap of a request: over the states it lives through, and the prompts it meets."""
     gaps = workload.gaps
     if gaps == 0:
@@ -219,38 +227,43 @@ def _tpot(picked: PickedCurves, states: States, workload: Workload) -> Latency:
     of_state = states.quantiles(rising) - mean[:, None]
     share = np.clip(states.mean(picked.mixed_share), 0.0, 1.0)
     longer = np.maximum(states.mean(picked.mixed_step - picked.decode_step), 0.0)
-    of_prompts = (np.sqrt(share * (1 - share) / gaps) * longer)[:, None] * Z
+    steps = speculation.steps(gaps)
+    variance = share * (1 - share) / steps * (longer * steps / gaps) ** 2
+    variance = variance + speculation.squared_cv / steps * mean**2
+    of_prompts = np.sqrt(variance)[:, None] * Z
     quantiles = mean[:, None] + root_sum(of_state, of_prompts)
     least = np.minimum(picked.tpot[:, 0], mean)
     return Latency(mean, np.maximum(quantiles, least[:, None]))
 
 
-def _itl(picked: PickedCurves, states: States, tpot: Latency) -> Latency:
+def _itl(picked: PickedCurves, states: States, tpot: Latency, speculation: Speculation) -> Latency:
     """Single gaps: above the share of plain steps they are steps with prompts, a Poisson number.
 
     If a share s of the steps has any, a = -ln(1 - s) come in one on average, and a step that has
     some has a / s. The gap of a level grows with the prompts at that level, at most what fits.
     """
+    levels = step_levels(speculation)
     mixed = np.clip(states.mean(picked.mixed_share), 0.0, 1.0 - 1e-9)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
-        in_mixed = np.where(mixed > 0, (LEVELS - (1 - mixed)) / mixed, 0.0)
-    plain = states.quantiles(picked.decode_step, np.clip(LEVELS / (1 - mixed), 0, 1))
+        in_mixed = np.where(mixed > 0, (levels - (1 - mixed)) / mixed, 0.0)
+    plain = states.quantiles(picked.decode_step, np.clip(levels / (1 - mixed), 0, 1))
     longer = states.quantiles(picked.mixed_step, np.clip(in_mixed, 0, 1))
     arriving = -np.log1p(-mixed)
     with np.errstate(divide="ignore", invalid="ignore"):
         average = np.where(mixed > 0, arriving / mixed, 1.0)
     room = np.maximum(states.mean(picked.room)[:, None], average)
-    prompts = np.clip(_poisson_quantiles(arriving), 1.0, room)
+    prompts = np.clip(_poisson_quantiles(arriving, levels), 1.0, room)
     base = states.mean(picked.decode_step)[:, None]
     longer = longer + np.maximum(prompts / average - 1, 0.0) * np.maximum(longer - base, 0.0)
-    quantiles = np.where(1 - mixed < LEVELS, longer, plain)
+    quantiles = np.where(1 - mixed < levels, longer, plain)
+    quantiles = np.where(levels > 0, quantiles, 0.0)
     quantiles = np.where(np.isnan(tpot.mean)[:, None], np.nan, quantiles)
     return Latency(tpot.mean, np.maximum.accumulate(quantiles, axis=1))
 
 
-def _poisson_quantiles(mean: Array) -> Array:
-    """Poisson quantiles at `LEVELS` for means of shape (rows, 1), none above `_MOST_PROMPTS`."""
+def _poisson_quantiles(mean: Array, levels: Array) -> Array:
+    """Poisson quantiles at the levels for means of shape (rows, 1), none above `_MOST_PROMPTS`."""
     count = np.arange(1, _MOST_PROMPTS + 1)
     terms = np.cumsum(np.log(np.maximum(mean, 1e-300)) - np.log(count), axis=1)
     reached = np.cumsum(np.exp(np.concatenate([0 * mean, terms], axis=1) - mean), axis=1)
-    return np.asarray((reached[:, :, None] < LEVELS).sum(axis=1), dtype=np.float64)
+    return np.asarray((reached[:, :, None] < levels).sum(axis=1), dtype=np.float64)

@@ -72,7 +72,8 @@ class Evaluator:
         self.front_end = np.array([_front_end(request, layout) for layout in layouts])
         budgets = [_token_budget(la, se) for la, se in self._pairs()]
         self.batched_tokens = np.array(budgets, dtype=np.float64)[:, None]
-        self.steps = StepModel(request.model, self.layouts, request.serving.engine)
+        serving = request.serving
+        self.steps = StepModel(request.model, self.layouts, serving.engine, serving.speculative)
         self.curves: ServiceCurves = service_curves(
             self.steps, request.workload, self.batched_tokens, int(self.slots.max(initial=1))
         )
@@ -137,6 +138,7 @@ class Evaluator:
             serving,
             self.front_end[layout],
             self.request.serving.router_efficiency,
+            self.request.serving.speculative,
         )
 
     def largest_counts(self) -> Index:

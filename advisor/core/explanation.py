@@ -166,6 +166,13 @@ def assumptions(plan: Decision) -> list[dict[str, str]]:
             f"The engine admits requests of up to {plain(workload.longest)} tokens, the longest "
             "planned for: start it with that max_model_len."
         )
+    drafts = serving.speculative
+    if drafts.draft_tokens:
+        stated["speculation"] = (
+            f"Each step verifies {drafts.draft_tokens} drafted tokens and gains "
+            f"{rounded_plain(drafts.tokens_per_step)} a sequence, which come together. The memory "
+            "of a draft model is not counted."
+        )
     if workload.mode == "open":
         stated["routing"] = (
             "Requests go to replicas at random; percentiles assume independent arrivals."

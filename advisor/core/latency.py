@@ -9,7 +9,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.core.workload import Length, Workload
+from advisor.core.workload import Length, Speculation, Workload
 
 Array = NDArray[np.float64]
 
@@ -52,6 +52,12 @@ def weighted(weights: Sequence[Array], parts: Sequence[Latency]) -> Latency:
     mean = sum(w * part.mean for w, part in zip(weights, parts, strict=True))
     quantiles = sum(w[:, None] * part.quantiles for w, part in zip(weights, parts, strict=True))
     return Latency(np.asarray(mean), np.asarray(quantiles))
+
+
+def step_levels(speculation: Speculation) -> Array:
+    """The levels of steps at which gaps between tokens have theirs: tokens that one step gains come
+    together, so of all gaps only one a step takes its time. Below 0: no time at all."""
+    return np.asarray(1 - (1 - LEVELS) * speculation.tokens_per_step)
 
 
 def undefined(rows: int) -> Latency:

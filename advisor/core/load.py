@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.latency import Latency
+from advisor.core.workload import NO_SPECULATION, Speculation
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -60,7 +61,7 @@ class Served:
 class Replicas:
     """The rows to evaluate, arrays of shape (rows,): which layout's curves, how many sequences a
     replica serves at once, what it then serves [requests/s], how many replicas serve, and the front
-    end's time a request [s]."""
+    end's time a request [s]; how tokens are drafted."""
 
     layout: Index
     slots: Index
@@ -68,6 +69,7 @@ class Replicas:
     count: Index
     front_end: Array
     router_efficiency: float = 1.0
+    speculation: Speculation = NO_SPECULATION
 
     def within(self, columns: int) -> Replicas:
         """The same rows on curves that stop at n = `columns`, which they need no more of."""

@@ -21,13 +21,14 @@ from advisor.core.latency import (
     length_deviation,
     root_sum,
     skewed_quantiles,
+    step_levels,
     undefined,
 )
 from advisor.core.load import NEAR_SATURATION, Replicas, Served
 from advisor.core.occupancy import States
 from advisor.core.prompts import PromptChain, Prompts, met, solve, states_needed
 from advisor.core.queueing import Stationary, slot_wait, stationary
-from advisor.core.workload import BURSTIEST_MODELLED, Workload
+from advisor.core.workload import BURSTIEST_MODELLED, Speculation, Workload
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -89,6 +90,7 @@ def open_load(
     arrivals = np.where(stable, offered / effective, rows.saturation / 2)
     rate = table.rate[local]
     arrivals_cv2 = split_cv2(workload.arrival_cv, rows.count)
+    steps = rows.speculation.steps(workload.gaps)
     arriving = _Arriving(
         rate=rate,
         decode_step=table.decode_step[local],
@@ -98,16 +100,16 @@ def open_load(
         arrivals_cv2=np.minimum(arrivals_cv2, _MOST_CV2),
         burst_cv2=arrivals_cv2,
         saturation=rows.saturation,
-        decoding=_mean_decoding(table, local, arrivals, workload.gaps),
+        decoding=_mean_decoding(table, local, arrivals, workload.gaps, steps),
     )
     prompts = _prompt_chain(curves, rows.layout, arriving, workload)
     own = prompts.own()
-    decode = _decode_seconds(prompts, arriving, workload.gaps)
+    decode = _decode_seconds(prompts, arriving, steps)
     number = _occupancy(own[:, None] + decode, prompts, arriving)
     states = States(number.found)
     ttft = _ttft(prompts, number, states, own, rows.front_end, arriving, workload)
-    tpot = _tpot(prompts, states, decode, workload)
-    itl = _itl(prompts, states, arriving.decode_step, tpot)
+    tpot = _tpot(prompts, states, decode, workload, rows.speculation)
+    itl = _itl(prompts, states, arriving.decode_step, tpot, rows.speculation)
     latency = {"ttft": ttft, "tpot": tpot, "itl": itl, "e2e": end_to_end(ttft, tpot, workload)}
     latency = {name: defined_where(stable, value) for name, value in latency.items()}
     served = np.minimum(offered, saturation)
@@ -123,17 +125,19 @@ def open_load(
     )
 
 
-def _mean_decoding(table: ServiceTable, local: Index, arrivals: Array, gaps: float) -> Array:
-    """Sequences that decode if n of them take as long as n take to arrive, (rows,): the decode
-    steps of their gaps, and what the prompts add that come in that time.
+def _mean_decoding(
+    table: ServiceTable, local: Index, arrivals: Array, gaps: float, steps: float
+) -> Array:
+    """Sequences that decode if n of them take as long as n take to arrive, (rows,): their decode
+    steps, and what the prompts add that come in that time.
 
-    Where as many come as depart, `tpot` is longer than the decode step by what they add.
+    Where as many come as depart, the mean step is longer than the decode step by what they add.
     """
     if not gaps:
         return np.zeros_like(arrivals)
-    step, tpot = table.decode_step[local], table.tpot[local]
-    busy = arrivals[:, None] * (tpot - step) / (table.rate[local] * tpot)
-    needed = arrivals[:, None] * gaps * step / (1 - np.clip(busy, 0.0, _MOST_BUSY))
+    step, mean = table.decode_step[local], table.tpot[local] * (gaps / steps)
+    busy = arrivals[:, None] * (mean - step) / (table.rate[local] * mean)
+    needed = arrivals[:, None] * steps * step / (1 - np.clip(busy, 0.0, _MOST_BUSY))
     n = np.arange(1, step.shape[1] + 1)
     row, high = np.arange(len(step)), np.argmax((n >= needed) | (n == n[-1]), axis=1)
     low = np.maximum(high - 1, 0)
@@ -187,15 +191,15 @@ def _between(numbers: Array, values: Array, wanted: Array) -> Array:
     return np.array(found).reshape(wanted.shape)
 
 
-def _decode_seconds(prompts: PromptChain, arriving: _Arriving, gaps: float) -> Array:
+def _decode_seconds(prompts: PromptChain, arriving: _Arriving, steps: float) -> Array:
     """Mean time that a request decodes beside n - 1 others [s], (rows, N): as the chain has it, and
     at other numbers longer or shorter by the decode steps, with the prompts that come in these."""
-    if not gaps:
+    if not steps:
         return np.zeros_like(arriving.decode_step)
-    mean = prompts.decode(np.full(len(arriving.arrivals), gaps))
-    seconds = mean[:, None] + gaps * _longer(prompts, arriving)[0]
+    mean = prompts.decode(np.full(len(arriving.arrivals), steps))
+    seconds = mean[:, None] + steps * _longer(prompts, arriving)[0]
     full = np.maximum(prompts.step[:, -1:], arriving.mixed_step)
-    return np.asarray(np.clip(seconds, gaps * arriving.decode_step, gaps * full))
+    return np.asarray(np.clip(seconds, steps * arriving.decode_step, steps * full))
 
 
 def _longer(prompts: PromptChain, arriving: _Arriving) -> tuple[Array, Array]:
@@ -267,7 +271,13 @@ def _work_cv2(
     return np.asarray(decode**2 * outputs + (1 - decode) ** 2 * inputs)
 
 
-def _tpot(prompts: PromptChain, states: States, decode: Array, workload: Workload) -> Latency:
+def _tpot(
+    prompts: PromptChain,
+    states: States,
+    decode: Array,
+    workload: Workload,
+    speculation: Speculation,
+) -> Latency:
     """Mean gap of a request: over the states it lives through, and the prompts it meets."""
     gaps = workload.gaps
     if not gaps:
@@ -275,24 +285,31 @@ def _tpot(prompts: PromptChain, states: States, decode: Array, workload: Workloa
     curve = decode / gaps
     mean = states.mean(curve)
     of_state = states.quantiles(curve) - mean[:, None]
-    few = gaps / (1 + workload.output_tokens.squared_cv)  # short answers average over less
-    variance = 1 / (
-        few / np.maximum(prompts.drift, 1e-300) + 1 / np.maximum(prompts.gap_variance, 1e-300)
-    )
-    excess = np.maximum(mean - prompts.step[:, 0], 0.0)
+    steps = speculation.steps(gaps)
+    few = steps / (1 + workload.output_tokens.squared_cv)  # short answers average over less
+    drift, single = (np.maximum(x, 1e-300) for x in (prompts.drift, prompts.gap_variance))
+    variance = (steps / gaps) ** 2 / (few / drift + 1 / single)
+    variance = variance + speculation.squared_cv / few * mean**2
+    excess = np.maximum(mean - prompts.step[:, 0] * steps / gaps, 0.0)
     of_prompts = skewed_quantiles(excess, variance) - excess[:, None]
     quantiles = mean[:, None] + root_sum(_MEMORY_OF_STATE * of_state, of_prompts)
     least = np.minimum(curve[:, 0], mean)
     return Latency(mean, np.maximum(quantiles, least[:, None]))
 
 
-def _itl(prompts: PromptChain, states: States, decode_step: Array, tpot: Latency) -> Latency:
+def _itl(
+    prompts: PromptChain,
+    states: States,
+    decode_step: Array,
+    tpot: Latency,
+    speculation: Speculation,
+) -> Latency:
     """Single gaps: below the share of plain steps those of the number in service, above it steps
     with as many prompts as the chain has at that level."""
-    plain = prompts.share[:, :1]
-    few = states.quantiles(decode_step, np.clip(LEVELS / np.maximum(plain, 1e-9), 0.0, 1.0))
+    plain, levels = prompts.share[:, :1], step_levels(speculation)
+    few = states.quantiles(decode_step, np.clip(levels / np.maximum(plain, 1e-9), 0.0, 1.0))
     slower = states.mean(decode_step) - prompts.step[:, 0]
-    longer = prompts.gap_quantiles(LEVELS) + slower[:, None]
-    quantiles = np.where(plain < LEVELS, longer, few)
+    longer = prompts.gap_quantiles(levels) + slower[:, None]
+    quantiles = np.where(levels > 0, np.where(plain < levels, longer, few), 0.0)
     quantiles = np.where(np.isnan(tpot.mean)[:, None], np.nan, quantiles)
     return Latency(tpot.mean, np.maximum.accumulate(quantiles, axis=1))

@@ -100,6 +100,9 @@ def _validate(request: PlanRequest) -> None:
                 given=longest, allowed=between(2, context),
             )
         )  # fmt: skip
+    if request.workload.start == "burst" and request.serving.speculative.draft_tokens:
+        detail = "A burst is simulated, and speculative decoding is not."
+        errors.append(FieldError("/workload/start", detail, given="burst", allowed=["steady"]))
     errors += serving_faults(request.serving)
     admitted = request.serving.max_model_len
     if admitted is not None and not longest <= admitted <= (context or admitted):

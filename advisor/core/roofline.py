@@ -8,7 +8,7 @@ where steps come one after the other.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -94,7 +94,8 @@ class LinkCost(Generic[Value]):
 class StageCost(Generic[Value]):
     """What a stage's steps cost in seconds, by part. `state` is moving one sequence's recurrent
     state once, `overlap` the share of the shorter of two times that is not hidden, `fixed` the
-    time that every step takes, `sequence` what each sequence adds to it."""
+    time that every step takes, `sequence` what each sequence adds to it. A sequence decodes
+    `verified` tokens in a step, after drafts that take `drafted` plain decode steps."""
 
     quantized: LinearCost[Value]
     plain: LinearCost[Value]
@@ -107,6 +108,8 @@ class StageCost(Generic[Value]):
     sequence: Value
     link: LinkCost[Value]
     ops: Operations[Value]
+    verified: float = 1.0
+    drafted: float = 0.0
 
     def seconds(
         self,
@@ -118,7 +121,8 @@ class StageCost(Generic[Value]):
         prompts: Value,
     ) -> tuple[Value, Value, Value, Value]:
         """Seconds of compute, memory, interconnect and overhead; arguments as `StepModel.times`."""
-        tokens, headed = decode + prefill, decode + prompts
+        decoded = decode * self.verified
+        tokens, headed = decoded + prefill, decoded + prompts
         parts = [
             (self.quantized.token * tokens, self.quantized.weights),
             (self.plain.token * tokens, self.plain.weights),
@@ -129,8 +133,16 @@ class StageCost(Generic[Value]):
             parts.append(self._experts(self.experts, tokens))
         compute, memory = self._overlapped(parts)
         memory = memory + self.state * (2 * decode + prompts)
-        link = self._interconnect(tokens, headed) + self._context_exchange(decode)
-        return compute, memory, link, self.fixed + self.sequence * decode + 0 * link
+        link = self._interconnect(tokens, headed) + self._context_exchange(decoded)
+        overhead = self.fixed + self.sequence * decode + 0 * link
+        if not self.drafted:
+            return compute, memory, link, overhead
+        plain = replace(self, verified=1.0, drafted=0.0)
+        none = 0 * decode
+        drafts = plain.seconds(decode, context, none, none, none, none)
+        times = zip((compute, memory, link, overhead), drafts, strict=True)
+        compute, memory, link, overhead = (one + self.drafted * draft for one, draft in times)
+        return compute, memory, link, overhead
 
     def _attention(
         self,
@@ -150,9 +162,10 @@ class StageCost(Generic[Value]):
             if cache.window < UNBOUNDED:
                 near = pairs_in_window(cached / prompts, prefill / prompts, cache.window, ops)
                 pairs_seen = ops.minimum(pairs, prompts * near)
-            compute = compute + cache.decoded * seen + cache.pair * pairs_seen
+            # A sequence's cache is read once for all the tokens that are verified.
+            compute = compute + cache.decoded * seen * self.verified + cache.pair * pairs_seen
             read = seen + ops.minimum(cached, cache.window)
-            memory = memory + cache.moved * (read + decode + prefill)
+            memory = memory + cache.moved * (read + decode * self.verified + prefill)
         return compute, memory
 
     def _experts(self, experts: ExpertCost[Value], tokens: Value) -> tuple[Value, Value]:

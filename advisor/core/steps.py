@@ -29,6 +29,7 @@ from advisor.core.roofline import (
     StageCost,
     Value,
 )
+from advisor.core.workload import NO_SPECULATION, Speculation
 
 Array = NDArray[np.float64]
 
@@ -75,11 +76,19 @@ class _Rates:
 class StepModel:
     """Step times of many layouts of one model under one engine.
 
-    `layouts` give the rows of every answer. Context lengths are means per sequence.
+    `layouts` give the rows of every answer. Context lengths are means per sequence. With
+    `speculation` a step also drafts and verifies tokens.
     """
 
-    def __init__(self, model: ModelProfile, layouts: Sequence[Layout], engine: str) -> None:
+    def __init__(
+        self,
+        model: ModelProfile,
+        layouts: Sequence[Layout],
+        engine: str,
+        speculation: Speculation = NO_SPECULATION,
+    ) -> None:
         self.model, self.layouts, self.engine = model, tuple(layouts), engine
+        self.speculation = speculation
         loads = [stage_loads(model, layout.split) for layout in layouts]
         counts = [len(stages) for stages in loads]
         self._starts = np.cumsum([0, *counts])[:-1]
@@ -165,7 +174,8 @@ class StepModel:
         return step
 
     def floor(self, decode: Array, context: Array) -> Array:
-        """The least time of a decode step that physics allows [s], (layouts, columns).
+        """The least time between two tokens that physics allows [s], (layouts, columns): that of a
+        decode step, over the tokens that it gains a sequence.
 
         max(FLOP / peak, bytes / bandwidth) over a whole pass, from the data sheet: matmul weights
         as stored (the LM head too, the embedding table not), k experts a layer at any batch, and
@@ -173,23 +183,25 @@ class StepModel:
         """
         decode, context = self._spread(decode), self._spread(context)
         decode = decode / microbatches(decode, np.ones((1, 1)), self._stages, ON_ARRAYS)[0]
+        computed = decode * self.speculation.verified
         load, groups = self._load, self._groups
         weights = load["quantized_bytes"] + load["plain_bytes"] + load["head_bytes"]
         flop = load["quantized_flop"] + load["plain_flop"] + load["head_flop"]
         size = weights + 0 * decode
-        work = flop * decode / groups
+        work = flop * computed / groups
         moe = self.model.architecture.moe
         if moe:
             size = size + load["expert_bytes"] * moe.experts_per_token / self._expert_ranks
-            work = work + load["experts_flop"] * decode
+            work = work + load["experts_flop"] * computed
         size = size + 2 * load["state_bytes"] * decode / groups
         for kind in zip(*(stage.caches for stage in self._loads), strict=True):
             seen = np.minimum(context, kind[0].read)
             size = size + _column(k.read_bytes for k in kind) * seen * decode / groups
-            work = work + _column(k.decode_flop for k in kind) * seen * decode / groups
+            work = work + _column(k.decode_flop for k in kind) * seen * computed / groups
         size, work = self._sum_stages(size), self._sum_stages(work)
         peak, bandwidth = self._peak[self._starts], self._data_sheet_bytes_s[self._starts]
-        return np.asarray(np.maximum(work / peak, size / bandwidth))
+        step = np.maximum(work / peak, size / bandwidth)
+        return np.asarray(step / self.speculation.tokens_per_step)
 
     def _stage_cost(
         self, rows: Sequence[tuple[Layout, StageLoad]], rates: Sequence[Mapping[str, _Rates]]
@@ -228,6 +240,8 @@ class StepModel:
             sequence=_column(_sequence_seconds(la, self.engine) for la, _ in rows),
             link=self._link_cost([layout for layout, _ in rows]),
             ops=ON_ARRAYS,
+            verified=self.speculation.verified,
+            drafted=self.speculation.draft_tokens * self.speculation.draft_cost,
         )
 
     def _cache_costs(

@@ -180,6 +180,8 @@ def simulate_steady(
 ) -> Simulated:
     """`serving` replicas under the load of the request, warm-up and end cut off; `closed_form` is
     what was computed of them. A plan that is unstable, or takes too much work, has a reason."""
+    if evaluator.request.serving.speculative.draft_tokens:
+        return Simulated(reason="Speculative decoding is not simulated.")
     if closed_form.verdict[0] == "unstable":
         return Simulated(reason="The load exceeds what the plan serves: its queue has no end.")
     mode = evaluator.request.workload.mode

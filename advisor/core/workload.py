@@ -147,6 +147,40 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Speculation:
+    """Speculative decoding: a step verifies `draft_tokens` drafted for each sequence, each accepted
+    with `acceptance_rate` if those before it were; to draft one takes `draft_cost` plain decode
+    steps of the model itself (Leviathan et al. 2023)."""
+
+    draft_tokens: int = 0
+    acceptance_rate: float = 0.0
+    draft_cost: float = 0.0
+
+    @property
+    def verified(self) -> int:
+        """Tokens of a sequence that a step computes: those drafted, and the next."""
+        return self.draft_tokens + 1
+
+    @property
+    def tokens_per_step(self) -> float:
+        """Mean tokens that a sequence gains in a step: (1 - a^(g + 1)) / (1 - a)."""
+        return sum(self.acceptance_rate**k for k in range(self.verified))
+
+    @property
+    def squared_cv(self) -> float:
+        """Squared coefficient of variation of those tokens."""
+        second = sum((2 * k + 1) * self.acceptance_rate**k for k in range(self.verified))
+        return second / self.tokens_per_step**2 - 1
+
+    def steps(self, gaps: float) -> float:
+        """Mean steps that so many gaps between tokens take; at least one, if there is a gap."""
+        return max(gaps / self.tokens_per_step, min(gaps, 1.0))
+
+
+NO_SPECULATION = Speculation()
+
+
+@dataclass(frozen=True)
 class Serving:
     """Engine and its settings; `None` takes the default of that engine on that device."""
 
@@ -159,6 +193,7 @@ class Serving:
     max_num_batched_tokens: int | None = None
     pipeline_layers: tuple[int, ...] | None = None
     router_efficiency: float = 1.0
+    speculative: Speculation = NO_SPECULATION
 
 
 @dataclass(frozen=True)

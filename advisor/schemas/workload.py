@@ -11,16 +11,18 @@ from advisor.core.workload import (
     ENGINES,
     KV_PRECISIONS,
     MAX_P95_TO_MEAN,
+    NO_SPECULATION,
     REQUESTS_A_CLIENT,
     STARTS,
     WEIGHT_PRECISIONS,
     Length,
     Limits,
     Serving,
+    Speculation,
     Workload,
 )
 from advisor.schemas.base import Closed
-from advisor.schemas.containers import Either, ListOf
+from advisor.schemas.containers import Either, ListOf, Section
 from advisor.schemas.faults import fault
 from advisor.schemas.fields import Choice, Flag, Money, Number, Text, Whole
 
@@ -177,6 +179,25 @@ class LimitsBody(Closed):
         return Limits(**limits)
 
 
+class SpeculativeBody(Closed):
+    """Speculative decoding: tokens drafted and verified together in each step."""
+
+    draft_tokens = Whole("Tokens drafted for a sequence in each step.", 1, 64, required=True)
+    acceptance_rate = Number(
+        "Probability that a drafted token is accepted, if those before it were.", 0, 1,
+        required=True,
+    )  # fmt: skip
+    draft_cost = Number(
+        "Time to draft one token, in plain decode steps of the model itself.", 0, 10,
+        load_default=0.0,
+    )  # fmt: skip
+
+    @post_load
+    def as_speculation(self, data: dict[str, Any], **_: Any) -> Speculation:
+        """The core's speculation."""
+        return Speculation(**data)
+
+
 class ServingBody(Closed):
     """The engine and its settings; null takes the default of that engine on that device."""
 
@@ -201,11 +222,19 @@ class ServingBody(Closed):
     router_efficiency = Number("Share of the replicas' capacity that the router reaches.",
                                1e-2, 1, load_default=1.0)  # fmt: skip
 
+    speculative = Section(
+        SpeculativeBody, "Speculative decoding; null: none.", allow_none=True, load_default=None
+    )
+
     @post_load
     def as_serving(self, data: dict[str, Any], **_: Any) -> Serving:
         """The core's serving settings."""
-        stages = data.pop("pipeline_layers")
-        return Serving(**data, pipeline_layers=None if stages is None else tuple(stages))
+        stages, speculative = data.pop("pipeline_layers"), data.pop("speculative")
+        return Serving(
+            **data,
+            pipeline_layers=None if stages is None else tuple(stages),
+            speculative=speculative or NO_SPECULATION,
+        )
 
 
 class PrecisionBody(Closed):
