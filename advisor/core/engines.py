@@ -28,8 +28,8 @@ class EngineSettings:
     """An engine on a device, with every setting filled in; `engines.toml` says what each means.
 
     `max_num_seqs` was `asked` for, or is the engine's default, or was `lowered` from it to what the
-    engine starts with. `sampler_bytes` are for each sequence and vocabulary entry, of the `sampler`
-    or of all that the version may use.
+    engine starts with, or to what keeps TPOT within its SLO (`by_slo`). `sampler_bytes` are for
+    each sequence and vocabulary entry, of the `sampler` or of all that the version may use.
     `max_model_len` is the longest request admitted [tokens]. `mxfp4_multiples` are what the hidden
     and an expert's intermediate size are padded to.
     """
@@ -57,6 +57,7 @@ class EngineSettings:
     reports: str | None
     mxfp4_multiples: tuple[int, int]
     max_num_seqs_lowered: bool = False
+    max_num_seqs_by_slo: bool = False
 
 
 def engine_settings(

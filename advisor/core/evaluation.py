@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.core.batch_limit import largest_batch
 from advisor.core.batching import ServiceCurves, service_curves
 from advisor.core.coefficients import coefficient
 from advisor.core.engines import EngineSettings
@@ -77,12 +78,29 @@ class Evaluator:
         self.curves: ServiceCurves = service_curves(
             self.steps, request.workload, self.batched_tokens, int(self.slots.max(initial=1))
         )
+        self._keep_tpot_within_slo()
         self.saturation = self.curves.rate_at(np.arange(len(layouts)), self.slots)
         self.accelerators = np.array([la.split.accelerators for la in layouts], dtype=np.int64)
         self.tensor_parallel = np.array([la.split.tensor_parallel for la in layouts])
 
     def _pairs(self) -> zip[tuple[Layout, EngineSettings]]:
         return zip(self.layouts, self.settings, strict=True)
+
+    def _keep_tpot_within_slo(self) -> None:
+        """Let no more sequences run than keep TPOT within its SLOs, unless the request says how
+        many; whole numbers for each attention group."""
+        request = self.request
+        if request.serving.max_num_seqs is not None:
+            return
+        drafts = request.serving.speculative
+        most = largest_batch(self.curves, self.slots, request.workload, request.slo, drafts)
+        settings = list(self.settings)
+        for i in np.flatnonzero(most < self.slots):
+            groups = self.layouts[i].split.attention_data_parallel
+            each = max(int(most[i]) // groups, 1)
+            settings[i] = replace(settings[i], max_num_seqs=each, max_num_seqs_by_slo=True)
+            self.slots[i] = min(each * groups, int(self.slots[i]))
+        self.settings = tuple(settings)
 
     def _slots(self) -> Index:
         """Largest number of sequences a replica runs at once: the engine's limit, or memory's."""

@@ -138,6 +138,11 @@ def _slots(plan: Decision, row: int) -> list[str]:
             f"Concurrency is capacity-bound: the KV cache holds {slots} requests of this length a "
             f"replica, fewer than the engine's limit of {settings.max_num_seqs * groups}."
         ]
+    if settings.max_num_seqs_by_slo:
+        return [
+            f"Concurrency is kept to max_num_seqs {settings.max_num_seqs}, the largest batch whose "
+            "TPOT is within its SLO: more requests wait for a place instead of slowing the others."
+        ]
     return [f"Concurrency is limited by max_num_seqs: {slots} a replica."]
 
 

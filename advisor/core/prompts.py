@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-FEWEST_STATES, MOST_STATES = 12, 64
+FEWEST_STATES, MOST_STATES = 8, 64
 _SAMPLED = 6
 """Transitions for which the beginning of a decode is followed; what is left then shrinks in
 proportion."""
