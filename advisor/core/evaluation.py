@@ -88,9 +88,13 @@ class Evaluator:
 
     def _keep_tpot_within_slo(self) -> None:
         """Let no more sequences run than keep TPOT within its SLOs, unless the request says how
-        many; whole numbers for each attention group."""
+        many; whole numbers for each attention group.
+
+        Not under an open load, which fills no batch: there fewer prompts come between the tokens
+        than in a full replica, whose largest batch would ask for more of them.
+        """
         request = self.request
-        if request.serving.max_num_seqs is not None:
+        if request.serving.max_num_seqs is not None or request.workload.mode == "open":
             return
         drafts = request.serving.speculative
         most = largest_batch(self.curves, self.slots, request.workload, request.slo, drafts)

@@ -211,8 +211,9 @@ class ServingBody(Closed):
     max_model_len = Whole("Longest request that the engine admits [tokens]; null: the longest "
                           "of the workload.", 1, MOST_TOKENS,
                           allow_none=True, load_default=None)  # fmt: skip
-    max_num_seqs = Whole("Most sequences in a step; null: what the engine takes, or the largest "
-                         "batch whose TPOT is within its SLO.", 1, 65_536,
+    max_num_seqs = Whole("Most sequences in a step; null: what the engine takes or, under a closed "
+                         "or saturating load, the largest batch whose TPOT is within its SLO.",
+                         1, 65_536,
                          allow_none=True, load_default=None)  # fmt: skip
     max_num_batched_tokens = Whole("Most tokens in a step.", 1, 1_048_576,
                                    allow_none=True, load_default=None)  # fmt: skip

@@ -7,6 +7,7 @@ import pytest
 
 from tests.core.profiles import answer, planned, workload
 
+SATURATING = workload(1000, 250, saturate=True)
 ONE = {"tensor_parallel": (1,), "replicas": (1,)}
 
 
@@ -56,10 +57,20 @@ def test_what_waits_for_a_place_waits_longer_for_its_first_token():
     [({}, {}), ({"ttft_p95_ms": 500.0}, {}), ({"tpot_p95_ms": 1000.0}, {}),
      ({"tpot_p95_ms": 0.1}, {}), ({"tpot_p95_ms": 12.0}, {"max_num_seqs": 64})],
 )  # fmt: skip
-def test_nothing_changes_where_no_batch_is_to_be_chosen(slo, serving):
+@pytest.mark.parametrize("load", [workload(1000, 250, concurrency=300), SATURATING])
+def test_nothing_changes_where_no_batch_is_to_be_chosen(load, slo, serving):
     """No SLO on TPOT, one that any batch meets or none, a batch that was asked for."""
-    load = workload(1000, 250, request_rate_per_s=2.0)
     free = planned(load=load, limits=ONE, serving=serving)
     kept = planned(load=load, limits=ONE, serving=serving, slo=slo)
     assert np.array_equal(free.evaluator.slots, kept.evaluator.slots)
     assert not kept.evaluator.settings[0].max_num_seqs_by_slo
+
+
+def test_an_open_load_keeps_the_plans_that_meet_its_slo_without_a_limit():
+    """What a full replica would take longer for is no reason to refuse one that is never full."""
+    load = workload(1000, 250, request_rate_per_s=12.0)
+    free = planned(load=load, limits=ONE)
+    reached = free.candidates.served.latency["tpot"].at("p95")[0] * 1e3
+    kept = planned(load=load, limits=ONE, slo={"tpot_p95_ms": reached * 1.01})
+    assert kept.recommended is not None
+    assert np.array_equal(free.evaluator.slots, kept.evaluator.slots)
