@@ -209,6 +209,15 @@ def test_currencies_that_differ_take_a_dated_rate(shared_client: FlaskClient, pl
     only_error(response, "/exchange_rate/as_of")
 
 
+@pytest.mark.parametrize("given", ["h100-sxm", "h100", "on-demand"])
+def test_part_of_a_listed_name_finds_the_nearest(shared_client: FlaskClient, given: str):
+    body = {"accelerator_offer": given, "accelerators": 1, "output_tokens_per_s": 1,
+            "utilization": 1, "billing": "always_on"}  # fmt: skip
+    response = shared_client.post("/v1/economics/serving-cost", json=body)
+    error = only_error(response, "/accelerator_offer")
+    assert f"-{given}-" in f"-{error['nearest']}-"
+
+
 def test_a_listed_price_is_used_with_its_date_and_an_unknown_one_refused(
     shared_client: FlaskClient,
 ):
