@@ -209,6 +209,17 @@ def test_currencies_that_differ_take_a_dated_rate(shared_client: FlaskClient, pl
     only_error(response, "/exchange_rate/as_of")
 
 
+def test_a_rate_that_converts_nothing_is_said_to(shared_client: FlaskClient, plan: dict[str, Any]):
+    rate = {"from_currency": "USD", "to_currency": "EUR", "rate": "0.9"}
+    rate["as_of"] = now().date().isoformat()
+    body = {"training_cost": 1, "price_per_call": 1, "exchange_rate": rate}
+    for unused in (body | {"currency": "EUR"}, body | {"plan_id": plan["id"]}):
+        answer = shared_client.post(ROUTE, json=unused).get_json()
+        assert "rate_unused" in codes(answer)
+    used = shared_client.post(ROUTE, json=body | {"plan_id": plan["id"], "currency": "EUR"})
+    assert "rate_unused" not in codes(used.get_json())
+
+
 @pytest.mark.parametrize("given", ["h100-sxm", "h100", "on-demand"])
 def test_part_of_a_listed_name_finds_the_nearest(shared_client: FlaskClient, given: str):
     body = {"accelerator_offer": given, "accelerators": 1, "output_tokens_per_s": 1,
