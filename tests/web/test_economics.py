@@ -220,6 +220,14 @@ def test_a_rate_that_converts_nothing_is_said_to(shared_client: FlaskClient, pla
     assert "rate_unused" not in codes(used.get_json())
 
 
+def test_a_plan_without_slo_is_warned_of_wherever_it_stands_for_a_cost(shared_client: FlaskClient):
+    free = shared_client.post("/v1/plans", json=PLAN | {"slo": {}}).get_json()
+    body = {"plan_id": free["id"], "training_cost": 1, "price_per_call": 1}
+    for path, more in (("break-even", {}), ("sensitivity", {"swing": 0.1})):
+        answer = shared_client.post(f"/v1/economics/{path}", json=body | more).get_json()
+        assert "no_slo" in codes(answer)
+
+
 @pytest.mark.parametrize("given", ["h100-sxm", "h100", "on-demand"])
 def test_part_of_a_listed_name_finds_the_nearest(shared_client: FlaskClient, given: str):
     body = {"accelerator_offer": given, "accelerators": 1, "output_tokens_per_s": 1,
