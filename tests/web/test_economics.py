@@ -228,6 +228,14 @@ def test_a_plan_without_slo_is_warned_of_wherever_it_stands_for_a_cost(shared_cl
         assert "no_slo" in codes(answer)
 
 
+def test_a_share_for_cached_tokens_alone_is_refused(
+    shared_client: FlaskClient, plan: dict[str, Any]
+):
+    body = {"plan_id": plan["id"], "cached_to_input_cost_ratio": 0.1}
+    response = shared_client.post("/v1/economics/serving-cost", json=body)
+    only_error(response, "/output_to_input_cost_ratio")
+
+
 @pytest.mark.parametrize("given", ["h100-sxm", "h100", "on-demand"])
 def test_part_of_a_listed_name_finds_the_nearest(shared_client: FlaskClient, given: str):
     body = {"accelerator_offer": given, "accelerators": 1, "output_tokens_per_s": 1,

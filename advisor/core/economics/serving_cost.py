@@ -74,6 +74,9 @@ class ServingCostInputs:
         if self.output_to_input_cost_ratio is not None and self.input_tokens_per_s is None:
             detail = "The bill is shared with input tokens: how many come a second?"
             errors.append(FieldError("/input_tokens_per_s", detail))
+        if self.cached_to_input_cost_ratio and self.output_to_input_cost_ratio is None:
+            detail = "cached_to_input_cost_ratio shares the bill only together with this."
+            errors.append(FieldError("/output_to_input_cost_ratio", detail))
         if self.billing == "always_on":
             errors += [
                 FieldError(f"/{name}", "What is always on never starts.", given=float(given))
