@@ -245,6 +245,15 @@ def test_part_of_a_listed_name_finds_the_nearest(shared_client: FlaskClient, giv
     assert f"-{given}-" in f"-{error['nearest']}-"
 
 
+def test_impossible_hours_are_refused_with_or_without_a_price(shared_client: FlaskClient):
+    body = {"parameters_active": 21e9, "tokens": 8.1e12, "peak_tflops": 989}
+    response = shared_client.post(
+        "/v1/economics/training-cost", json=body | {"accelerator_hours": 172_800}
+    )
+    pointers = [error["pointer"] for error in problem(response, 422)["errors"]]
+    assert pointers == ["/price_per_hour", "/accelerator_hours"]
+
+
 def test_a_listed_price_is_used_with_its_date_and_an_unknown_one_refused(
     shared_client: FlaskClient,
 ):
