@@ -13,7 +13,7 @@ from advisor.core.economics.model_size import (
 )
 from advisor.core.economics.ownership import HOURS_PER_YEAR, OwnershipInputs, ownership
 from advisor.core.economics.training import (
-    HIGHEST_SEEN_MFU,
+    DOUBTFUL_MFU,
     LARGE_ATTENTION_SHARE,
     TrainingInputs,
     describe_assumptions,
@@ -57,7 +57,7 @@ def cost_of_training(database: Database, body: Body) -> dict[str, Any]:
         raise
     inputs = _inputs(body, peak, price)
     found = training_cost(inputs)
-    if inputs.utilization > HIGHEST_SEEN_MFU:
+    if inputs.utilization > DOUBTFUL_MFU:
         detail = f"No published run reaches a utilization (MFU) of {found.implied_mfu:.3g}."
         sources.warn("mfu_beyond_published", detail)
     if found.attention_ratio is not None and found.attention_ratio > LARGE_ATTENTION_SHARE:
