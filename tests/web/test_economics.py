@@ -236,6 +236,19 @@ def test_a_share_for_cached_tokens_alone_is_refused(
     only_error(response, "/output_to_input_cost_ratio")
 
 
+@pytest.mark.parametrize(("starts", "expected"), [(0, 0), (72, 0.5682), (288, 0.6944)])
+def test_without_idle_bills_only_cold_starts_take_a_utilization(
+    shared_client: FlaskClient, starts: int, expected: float
+):
+    body = {"accelerator_hour_price": 1, "accelerators": 1, "output_tokens_per_s": 1000,
+            "input_tokens_per_s": 0, "billing": "scale_to_zero", "cold_starts_per_day": starts,
+            "cold_start_minutes": 5, "api_per_mtok": "0.4"}  # fmt: skip
+    for utilization in (0.01, 0.5, 0.56, 0.6, 0.69, 0.7, 1):
+        parity = post(shared_client, "serving-cost", **body, utilization=utilization)["parity"]
+        assert parity["utilization"] == pytest.approx(expected, abs=1e-4)
+        assert parity["self_host_cheaper"] is (utilization > expected)
+
+
 @pytest.mark.parametrize("given", ["h100-sxm", "h100", "on-demand"])
 def test_part_of_a_listed_name_finds_the_nearest(shared_client: FlaskClient, given: str):
     body = {"accelerator_offer": given, "accelerators": 1, "output_tokens_per_s": 1,
