@@ -66,12 +66,15 @@ def between(least: float, most: float) -> dict[str, float]:
 
 
 def nearest_name(given: str, known: Iterable[str]) -> str | _Absent:
-    """The shortest known name that begins with `given`, else the closest by spelling, if any is."""
+    """The shortest known name that begins with `given`, else the shortest that has it as some of
+    the parts between its hyphens, else the closest by spelling, if any is."""
     choices = {name.lower(): name for name in known}
-    begun = [name for name in choices if name.startswith(given.lower())] if given else []
+    sought = given.lower()
+    begun = [name for name in choices if name.startswith(sought)] if given else []
+    begun = begun or [name for name in choices if f"-{sought}-" in f"-{name}-"]
     if begun:
         return choices[min(begun, key=len)]
-    close = difflib.get_close_matches(given.lower(), choices, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(sought, choices, n=1, cutoff=0.5)
     return choices[close[0]] if close else ABSENT
 
 

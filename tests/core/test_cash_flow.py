@@ -164,6 +164,18 @@ def test_no_one_rate_is_given_where_several_would_do():
     assert "same sign" in str(monthly_irr(CashFlow(Fraction(0), Fraction(1)), Fraction(1), 5))
 
 
+def test_a_stream_that_just_returns_its_cost_earns_nothing():
+    for months in (20, 37):
+        stream = CashFlow(Fraction(5), Fraction(0))
+        assert monthly_irr(stream, Fraction(5 * months), months) == 0
+
+
+def test_the_rate_is_as_precise_for_any_size_of_the_cost():
+    for cost, revenue in ((Fraction(1, 10**30), 10**60), (Fraction(10**30), Fraction(1, 10**30))):
+        rate = monthly_irr(CashFlow(Fraction(revenue), Fraction(0)), cost, 1)
+        assert float(rate) == close(revenue / cost - 1)
+
+
 def ask(**changes: object) -> BreakEvenInputs:
     asked = {
         "training_cost": Decimal(5_576_000),

@@ -84,3 +84,15 @@ def test_a_swing_is_a_share(swing: Fraction):
     with pytest.raises(InvalidInput) as refusal:
         sensitivity(ask(), swing)
     assert [error.pointer for error in refusal.value.errors] == ["/swing"]
+
+
+def test_where_no_swing_helps_none_matters_most():
+    answer = sensitivity(ask(price_per_call=Decimal("0.001")), Fraction("0.1"))
+    assert (answer.status, answer.matters_most) == ("never", None)
+    assert {end.at for bar in answer.tornado for end in (bar.low, bar.high)} == {None}
+
+
+def test_the_swing_that_first_gives_a_break_even_matters_most():
+    answer = sensitivity(ask(price_per_call=Decimal("0.0039")), Fraction("0.1"))
+    assert (answer.status, answer.matters_most) == ("never", "price_per_call")
+    assert [bar.input for bar in answer.tornado][-1] == "training_cost"

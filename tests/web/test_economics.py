@@ -209,6 +209,64 @@ def test_currencies_that_differ_take_a_dated_rate(shared_client: FlaskClient, pl
     only_error(response, "/exchange_rate/as_of")
 
 
+def test_a_rate_that_converts_nothing_is_said_to(shared_client: FlaskClient, plan: dict[str, Any]):
+    rate = {"from_currency": "USD", "to_currency": "EUR", "rate": "0.9"}
+    rate["as_of"] = now().date().isoformat()
+    body = {"training_cost": 1, "price_per_call": 1, "exchange_rate": rate}
+    for unused in (body | {"currency": "EUR"}, body | {"plan_id": plan["id"]}):
+        answer = shared_client.post(ROUTE, json=unused).get_json()
+        assert "rate_unused" in codes(answer)
+    used = shared_client.post(ROUTE, json=body | {"plan_id": plan["id"], "currency": "EUR"})
+    assert "rate_unused" not in codes(used.get_json())
+
+
+def test_a_plan_without_slo_is_warned_of_wherever_it_stands_for_a_cost(shared_client: FlaskClient):
+    free = shared_client.post("/v1/plans", json=PLAN | {"slo": {}}).get_json()
+    body = {"plan_id": free["id"], "training_cost": 1, "price_per_call": 1}
+    for path, more in (("break-even", {}), ("sensitivity", {"swing": 0.1})):
+        answer = shared_client.post(f"/v1/economics/{path}", json=body | more).get_json()
+        assert "no_slo" in codes(answer)
+
+
+def test_a_share_for_cached_tokens_alone_is_refused(
+    shared_client: FlaskClient, plan: dict[str, Any]
+):
+    body = {"plan_id": plan["id"], "cached_to_input_cost_ratio": 0.1}
+    response = shared_client.post("/v1/economics/serving-cost", json=body)
+    only_error(response, "/output_to_input_cost_ratio")
+
+
+@pytest.mark.parametrize(("starts", "expected"), [(0, 0), (72, 0.5682), (288, 0.6944)])
+def test_without_idle_bills_only_cold_starts_take_a_utilization(
+    shared_client: FlaskClient, starts: int, expected: float
+):
+    body = {"accelerator_hour_price": 1, "accelerators": 1, "output_tokens_per_s": 1000,
+            "input_tokens_per_s": 0, "billing": "scale_to_zero", "cold_starts_per_day": starts,
+            "cold_start_minutes": 5, "api_per_mtok": "0.4"}  # fmt: skip
+    for utilization in (0.01, 0.5, 0.56, 0.6, 0.69, 0.7, 1):
+        parity = post(shared_client, "serving-cost", **body, utilization=utilization)["parity"]
+        assert parity["utilization"] == pytest.approx(expected, abs=1e-4)
+        assert parity["self_host_cheaper"] is (utilization > expected)
+
+
+@pytest.mark.parametrize("given", ["h100-sxm", "h100", "on-demand"])
+def test_part_of_a_listed_name_finds_the_nearest(shared_client: FlaskClient, given: str):
+    body = {"accelerator_offer": given, "accelerators": 1, "output_tokens_per_s": 1,
+            "utilization": 1, "billing": "always_on"}  # fmt: skip
+    response = shared_client.post("/v1/economics/serving-cost", json=body)
+    error = only_error(response, "/accelerator_offer")
+    assert f"-{given}-" in f"-{error['nearest']}-"
+
+
+def test_impossible_hours_are_refused_with_or_without_a_price(shared_client: FlaskClient):
+    body = {"parameters_active": 21e9, "tokens": 8.1e12, "peak_tflops": 989}
+    response = shared_client.post(
+        "/v1/economics/training-cost", json=body | {"accelerator_hours": 172_800}
+    )
+    pointers = [error["pointer"] for error in problem(response, 422)["errors"]]
+    assert pointers == ["/price_per_hour", "/accelerator_hours"]
+
+
 def test_a_listed_price_is_used_with_its_date_and_an_unknown_one_refused(
     shared_client: FlaskClient,
 ):

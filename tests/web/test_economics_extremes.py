@@ -45,3 +45,26 @@ def test_numbers_at_their_bounds_are_never_an_error_of_ours(
     assert not any(word in text for word in ("NaN", "Infinity"))
     answer = json.loads(text)
     assert answer["status"] == "ok" or answer["reason"]
+
+
+@pytest.mark.parametrize("rate", ["1e-50", "1e-60", "1e-99"])
+def test_a_rate_too_fine_to_matter_changes_nothing(shared_client: FlaskClient, rate: str):
+    owned = '{"capex": 1000, "life_years": 4, "power_kw": 1, "price_per_kwh": "0.1"%s}'
+    sold = (
+        '{"training_cost": 1000, "price_per_call": 1, "calls_per_month": 100,'
+        ' "fixed_cost_per_month": 50%s}'
+    )
+    for path, body, field, figure in (
+        ("ownership", owned, "cost_of_capital", "per_hour"),
+        ("break-even", sold, "monthly_growth", "months"),
+        ("break-even", sold, "monthly_growth", "break_even_calls"),
+        ("break-even", sold, "annual_discount_rate", "months"),
+    ):
+        plain, with_rate = (
+            shared_client.post(
+                f"/v1/economics/{path}", data=body % more, content_type="application/json"
+            )
+            for more in ("", f', "{field}": {rate}')
+        )
+        assert with_rate.status_code == 200
+        assert float(with_rate.get_json()[figure]) == float(plain.get_json()[figure])

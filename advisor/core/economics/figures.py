@@ -2,7 +2,7 @@
 
 Sums and products of decimals are exact. A quotient that does not terminate is rounded once, to
 `SIGNIFICANT_DIGITS` significant digits; nothing is rounded before it is compared. What only roots,
-powers or logarithms give is computed to `WORKING` digits.
+powers or logarithms give is computed in `WORKING`.
 
 A type says what a figure is: `Decimal` is money, `Fraction` any other exact number, `int` a count,
 `float` what was measured or follows from that.
@@ -32,8 +32,9 @@ LARGEST_JSON_INTEGER = 2**53
 # The longest sum of products of such figures needs fewer than 400 digits.
 _EXACT = Context(prec=600, traps=[Inexact])
 
-WORKING = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
-"""For powers and logarithms. Growth over centuries neither overflows nor is it NaN."""
+WORKING = Context(prec=60 + FINEST_DECIMALS, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+"""For powers and logarithms: 60 digits are left of what the finest rate adds to 1. Growth over
+centuries neither overflows nor is it NaN."""
 
 
 def quotient(value: Fraction, rounding: str = ROUND_HALF_EVEN) -> Decimal:
@@ -43,7 +44,7 @@ def quotient(value: Fraction, rounding: str = ROUND_HALF_EVEN) -> Decimal:
 
 
 def working(value: Fraction) -> Decimal:
-    """`value` to 60 digits, to compute powers with."""
+    """`value` to all digits of `WORKING`, to compute powers with."""
     return WORKING.divide(Decimal(value.numerator), Decimal(value.denominator))
 
 

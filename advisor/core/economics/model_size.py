@@ -27,6 +27,7 @@ from advisor.core.economics.figures import (
     refuse_outside,
 )
 from advisor.core.economics.scaling_laws import ScalingLaw, scaling_law
+from advisor.core.economics.serving_cost import SECONDS_PER_HOUR
 from advisor.core.economics.training import FORWARD_FLOP, TRAINING_FLOP
 
 PARAMETERS = Range(Fraction(10**6), Fraction(10**14))
@@ -70,7 +71,7 @@ class ServingPrices:
 
 
 def _per_flop(price_per_hour: Decimal, peak_tflops: Fraction) -> Fraction:
-    return Fraction(price_per_hour) / (peak_tflops * 10**12 * 3600)
+    return Fraction(price_per_hour) / (peak_tflops * 10**12 * SECONDS_PER_HOUR)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from advisor.core.economics.cash_flow import MONTHS_PER_YEAR
+from advisor.core.economics.ownership import HOURS_PER_YEAR
 from advisor.core.economics.serving_cost import SECONDS_PER_HOUR
 from advisor.core.errors import FieldError, InvalidInput
 
-HOURS_PER_MONTH = 730
-"""Of billing: 8,760 hours over 12 months."""
+HOURS_PER_MONTH = HOURS_PER_YEAR // MONTHS_PER_YEAR
+"""Of billing: 730."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from advisor.core.economics.cash_flow import CashFlow
 from advisor.core.economics.figures import WORKING, working
 
 _HALVINGS = 200
+_TWO = Decimal(2)
 
 
 def net_present_value(flow: CashFlow, cost: Fraction, months: int) -> Decimal:
@@ -38,13 +39,15 @@ def monthly_irr(flow: CashFlow, cost: Fraction, months: int) -> Decimal | str:
         return "All flows have the same sign, so no rate makes them worth nothing."
     if changes > 1:
         return "The flows change sign more than once, so several rates would do."
-    rising = signs[-1]
-    low, high = Decimal(0), Decimal(1)
-    while (_polynomial(flows, high) > 0) != rising:
-        low, high = high, high * 2
+    rising = flows if signs[-1] else [-each for each in flows]
+    high = Decimal(1)
+    while _polynomial(rising, high) < 0:
+        high = WORKING.multiply(high, _TWO)
+    while _polynomial(rising, low := WORKING.divide(high, _TWO)) >= 0:
+        high = low
     for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if (_polynomial(flows, middle) > 0) == rising else (middle, high)
+        middle = WORKING.divide(WORKING.add(low, high), _TWO)
+        low, high = (low, middle) if _polynomial(rising, middle) >= 0 else (middle, high)
     return WORKING.subtract(WORKING.divide(Decimal(1), high), Decimal(1))
 
 

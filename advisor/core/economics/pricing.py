@@ -36,7 +36,7 @@ class Demand:
     elasticity: Fraction
 
     def at(self, price: Fraction) -> Fraction:
-        """Calls sold at another price: N (p / p0)^-e, to 60 digits."""
+        """Calls sold at another price: N (p / p0)^-e, to all digits of `WORKING`."""
         ratio = working(price / self.price)
         return self.calls * Fraction(WORKING.power(ratio, -working(self.elasticity)))
 

@@ -50,10 +50,16 @@ class Bar:
     open_ended: bool
     elasticity: float | None
 
+    @property
+    def decides(self) -> bool:
+        """Whether there is a break-even at one end at least."""
+        return self.low.at is not None or self.high.at is not None
+
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """Bars by falling swing, open ones first."""
+    """Bars by falling swing, open ones first; those without a break-even at either end last.
+    `matters_most` is `None` where all are such."""
 
     status: str
     reason: str | None
@@ -73,14 +79,14 @@ def sensitivity(inputs: BreakEvenInputs, swing: Fraction) -> Sensitivity:
         raise InvalidInput(*errors)
     base = _measure(inputs)
     bars = [_bar(inputs, name, swing, base.at) for name in SWUNG if getattr(inputs, name)]
-    bars.sort(key=lambda bar: (not bar.open_ended, -(bar.swing or 0)))
+    bars.sort(key=lambda bar: (not bar.decides, not bar.open_ended, -(bar.swing or 0)))
     return Sensitivity(
         status=base.status,
         reason=None if base.status == "ok" else _REASONS[base.status],
         measure="break_even_calls" if inputs.calls_per_month is None else "months",
         base=base.at,
         tornado=tuple(bars),
-        matters_most=bars[0].input if bars else None,
+        matters_most=bars[0].input if bars and bars[0].decides else None,
     )
 
 

@@ -74,6 +74,9 @@ class ServingCostInputs:
         if self.output_to_input_cost_ratio is not None and self.input_tokens_per_s is None:
             detail = "The bill is shared with input tokens: how many come a second?"
             errors.append(FieldError("/input_tokens_per_s", detail))
+        if self.cached_to_input_cost_ratio and self.output_to_input_cost_ratio is None:
+            detail = "cached_to_input_cost_ratio shares the bill only together with this."
+            errors.append(FieldError("/output_to_input_cost_ratio", detail))
         if self.billing == "always_on":
             errors += [
                 FieldError(f"/{name}", "What is always on never starts.", given=float(given))
@@ -93,8 +96,12 @@ class ServingCostInputs:
         """Share of the hours that are billed: all, or the busy ones and the starts."""
         if self.billing == "always_on":
             return Fraction(1)
-        starting = self.cold_starts_per_day * self.cold_start_minutes / (24 * 60)
-        return min(self.utilization + starting, Fraction(1))
+        return min(self.utilization + self.starting_share, Fraction(1))
+
+    @property
+    def starting_share(self) -> Fraction:
+        """Share of the hours in which it starts from zero."""
+        return self.cold_starts_per_day * self.cold_start_minutes / (24 * 60)
 
 
 @dataclass(frozen=True)
@@ -195,9 +202,15 @@ def parity_tokens_per_s(per_hour: Decimal, blended_per_mtok: Decimal) -> Fractio
     return Fraction(per_hour) * TOKENS_PER_MTOK / (SECONDS_PER_HOUR * Fraction(blended_per_mtok))
 
 
-def break_even_utilization(at_full_use: Decimal, api_price: Decimal) -> Fraction | None:
-    """Utilization from which self-hosting is cheaper than an API: the cost of a token at full use
-    over its price; `None` where even full use costs as much."""
+def break_even_utilization(
+    at_full_use: Decimal, api_price: Decimal, starting_share: Fraction | None = None
+) -> Fraction | None:
+    """Utilization from which self-hosting is cheaper than an API: the cost P of a token at full use
+    over its price a; `None` where even full use costs as much. With scale to zero and starts in a
+    share s of the hours already from s P / (a - P), where that is less."""
     if at_full_use >= api_price:
         return None
-    return Fraction(at_full_use) / Fraction(api_price)
+    full, price = Fraction(at_full_use), Fraction(api_price)
+    if starting_share is None:
+        return full / price
+    return min(full / price, starting_share * full / (price - full))

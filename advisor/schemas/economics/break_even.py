@@ -157,7 +157,12 @@ class SensitivityAnswer(EconomicsAnswer):
 
     measure = Choice("What is compared.", ("break_even_calls", "months"))
     base = Quantity("The measure as asked, not rounded up.", allow_none=True)
-    tornado = ListOf(Section(BarAnswer), "Largest swing first, open ones before all.")
-    matters_most = Text("The first of them.", allow_none=True)
+    tornado = ListOf(
+        Section(BarAnswer),
+        "Largest swing first, open ones before; last, those with no break-even at all.",
+    )
+    matters_most = Text(
+        "The first of them; null where no swing gives a break-even.", allow_none=True
+    )
     plan = Section(UsedPlanAnswer, "What was taken from the plan.", allow_none=True)
     inputs = Section(inputs_answer(SensitivityBody))

@@ -156,7 +156,7 @@ class ParityAnswer(Answer):
 
     tokens_per_s = Number("Sold, every second; null: the API is free.", allow_none=True)
     utilization = Number(
-        "Share of the capacity that has to be sold; null: more than there is, or not known.",
+        "Share of the capacity to be sold; 0: any; null: more than there is, or not known.",
         allow_none=True,
     )
     self_host_cheaper = Flag("At the utilization asked; null: input rate not given.",

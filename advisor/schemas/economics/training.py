@@ -9,7 +9,7 @@ from advisor.core.economics.figures import POSITIVE, POSITIVE_SHARE, SHARE
 from advisor.core.economics.model_size import PARAMETERS, TOKENS
 from advisor.core.economics.ownership import INTEREST, LIFE, POWER, PUE
 from advisor.core.economics.scaling_laws import SCALING_LAWS
-from advisor.core.economics.training import OVERHEAD, SEQUENCE, SIZE
+from advisor.core.economics.training import MFU_BAND, OVERHEAD, SEQUENCE, SIZE, TYPICAL_MFU
 from advisor.core.hardware import ARITHMETIC
 from advisor.schemas.base import Answer, Closed
 from advisor.schemas.containers import ListOf, Section
@@ -38,7 +38,9 @@ class TrainingCostBody(Closed):
     accelerator = Name("Hardware profile, whose peak counts.", allow_none=True, load_default=None)
     precision = Choice("Arithmetic of the profile's peak.", ARITHMETIC, load_default="bf16")
     peak_tflops = Exact("Dense peak of one accelerator, in place of `accelerator`.", POSITIVE)
-    mfu = Exact("Utilization of the peak; left out, and no hours: 0.28.", POSITIVE_SHARE)
+    mfu = Exact(
+        f"Utilization of the peak; left out, and no hours: {float(TYPICAL_MFU)}.", POSITIVE_SHARE
+    )
     accelerator_hours = Exact("Where they are known, in place of `mfu`.", POSITIVE)
     price_per_hour = Amount("Of one accelerator; left out: the profile's, or `accelerator_offer`.")
     accelerator_offer = offer_field("A listed price", "`price_per_hour`")
@@ -73,7 +75,8 @@ class TrainingCostAnswer(EconomicsAnswer):
     cost = DecimalText("In all, `overhead_multiplier` counted.")
     cost_range = ListOf(
         DecimalText(),
-        "Least and most, at an MFU of 0.37 and 0.24; the cost, where hours are known.",
+        f"Least and most, at an MFU of {float(MFU_BAND[1])} and {float(MFU_BAND[0])}; the cost, "
+        "where hours are known.",
     )
     final_run_cost = DecimalText("Of the final run.")
     forward = Section(ForwardAnswer)

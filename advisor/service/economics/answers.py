@@ -35,6 +35,8 @@ class Sources:
     rate: ExchangeRate | None = None
     prices_used: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[Message] = field(default_factory=list)
+    converts: bool = False
+    """Whether an amount was asked for that has a currency of its own."""
 
     @classmethod
     def of(cls, body: Body) -> Sources:
@@ -53,6 +55,7 @@ class Sources:
 
     def money(self, amount: Decimal, currency: str, pointer: str) -> Decimal:
         """An amount in the currency of the answer. InvalidInput without a dated rate."""
+        self.converts = self.converts or currency != self.currency
         return converted(amount, currency, self.currency, self.rate, pointer)
 
     def api_price(self, name: str) -> ApiPrice:
@@ -95,6 +98,12 @@ def answer(
     not_included: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The whole answer: the figures, and what every one carries."""
+    if sources.rate is not None and not sources.converts:
+        detail = (
+            f"Nothing is converted: the amounts of a request are in {sources.currency}, its "
+            "currency, and so is what was taken from a list, a profile or a plan."
+        )
+        sources.warn("rate_unused", detail)
     common = {
         "status": "ok",
         "reason": None,

@@ -19,6 +19,7 @@ from advisor.service.economics.answers import (
     answer,
     plan_figures,
     refuse_both,
+    warn_without_slo,
 )
 
 _OPTIMISTIC_AFTER_MONTHS = 12
@@ -63,6 +64,7 @@ def _inputs(
         return BreakEvenInputs(**given), None
     refuse_both(body, "plan_id", ["serving_cost_per_call"])
     plan = plan_figures(database, body["plan_id"])
+    warn_without_slo(plan, sources)
     cost = sources.money(plan.per_request, plan.currency, "/plan_id")
     return BreakEvenInputs(**(given | {"serving_cost_per_call": cost})), plan
 

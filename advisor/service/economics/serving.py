@@ -184,7 +184,8 @@ def _parity(body: Body, found: ServingCost, inputs: ServingCostInputs) -> dict[s
     if total is not None:
         full = serving_cost(replace(inputs, utilization=Fraction(1))).per_million_total_tokens
         assert full is not None
-        share = break_even_utilization(full, api)
+        starting = inputs.starting_share if inputs.billing == "scale_to_zero" else None
+        share = break_even_utilization(full, api, starting)
     return {
         "tokens_per_s": None if needed is None else float(needed),
         "utilization": None if share is None else float(share),

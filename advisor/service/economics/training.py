@@ -13,7 +13,7 @@ from advisor.core.economics.model_size import (
 )
 from advisor.core.economics.ownership import HOURS_PER_YEAR, OwnershipInputs, ownership
 from advisor.core.economics.training import (
-    HIGHEST_SEEN_MFU,
+    DOUBTFUL_MFU,
     LARGE_ATTENTION_SHARE,
     TrainingInputs,
     describe_assumptions,
@@ -49,15 +49,15 @@ def cost_of_training(database: Database, body: Body) -> dict[str, Any]:
         profile = resolve_hardware(database, body["accelerator"], "/accelerator")
     else:
         require(body, ["peak_tflops"], "accelerator")
-    names = ("parameters_active", "tokens", "mfu", "accelerator_hours", "overhead_multiplier",
-             "num_layers", "hidden_size", "sequence_tokens", "currency")  # fmt: skip
-    inputs = TrainingInputs(
-        peak_tflops=body["peak_tflops"] if profile is None else _peak(profile, body["precision"]),
-        price_per_hour=_hourly(body, profile, sources),
-        **{name: body[name] for name in names},
-    )
+    peak = body["peak_tflops"] if profile is None else _peak(profile, body["precision"])
+    try:
+        price = _hourly(body, profile, sources)
+    except InvalidInput as unpriced:
+        _refuse_run(body, peak, unpriced)
+        raise
+    inputs = _inputs(body, peak, price)
     found = training_cost(inputs)
-    if inputs.utilization > HIGHEST_SEEN_MFU:
+    if inputs.utilization > DOUBTFUL_MFU:
         detail = f"No published run reaches a utilization (MFU) of {found.implied_mfu:.3g}."
         sources.warn("mfu_beyond_published", detail)
     if found.attention_ratio is not None and found.attention_ratio > LARGE_ATTENTION_SHARE:
@@ -112,6 +112,24 @@ def cheapest_size(body: Body) -> dict[str, Any]:
         ("reference_is_optimal", "The reference is trained at the least compute for its loss."),
     ]
     return answer(vars(found), body, sources, assumptions=assumptions, not_included=_NOT_IN_SIZE)
+
+
+def _inputs(body: Body, peak_tflops: Fraction, price_per_hour: Decimal) -> TrainingInputs:
+    names = ("parameters_active", "tokens", "mfu", "accelerator_hours", "overhead_multiplier",
+             "num_layers", "hidden_size", "sequence_tokens", "currency")  # fmt: skip
+    return TrainingInputs(
+        peak_tflops=peak_tflops,
+        price_per_hour=price_per_hour,
+        **{name: body[name] for name in names},
+    )
+
+
+def _refuse_run(body: Body, peak_tflops: Fraction, unpriced: InvalidInput) -> None:
+    """InvalidInput with what is wrong beside the price, if anything is: all faults at once."""
+    try:
+        _inputs(body, peak_tflops, Decimal(0))
+    except InvalidInput as refused:
+        raise InvalidInput(*unpriced.errors, *refused.errors) from None
 
 
 def _peak(profile: HardwareProfile, precision: str) -> Fraction:
