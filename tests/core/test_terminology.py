@@ -138,6 +138,8 @@ def test_everyday_wording_counts_beside_a_sentence_of_the_field() -> None:
         ("Serving is memory-bound; the card only has 24 GB.", "capacity"),
         ("Serving is memory-bound: the weights alone need 60 GB.", "capacity"),
         ("Serving is memory-bound: no VRAM is left.", "capacity"),
+        ("The GPU is memory-bound, with room for only one adapter.", "capacity"),
+        ("The kernel is memory-bound, so we pack two values per load.", "bandwidth"),
         ("The kernel is memory-bound, reaching 2.9 of 3.35 TB/s.", "bandwidth"),
         (
             "Serving is memory-bound: the cache takes most of the VRAM and is re-read each step.",
@@ -210,6 +212,8 @@ def test_a_rate_outweighs_the_usual_meaning_of_vram_bound() -> None:
         "It is a common myth that decode is memory-bound.",
         "The claim that decode is memory-bound does not hold at this batch.",
         "They say that decode is memory-bound, but it isn't.",
+        "They say that decode is memory-bound; it is not: it waits for the host.",
+        "We used to think that decode is memory-bound.",
     ],
 )
 def test_a_denied_claim_is_listed_and_not_flagged(text: str) -> None:
@@ -224,6 +228,7 @@ def test_a_denied_claim_is_listed_and_not_flagged(text: str) -> None:
         "Decode is not only memory-bound.",
         "Decode is not compute-bound but memory-bound.",
         "Prefill is not; decode is memory-bound.",
+        "Decode is memory-bound, but it isn't alone in that.",
         "It is not true of prefill that it is memory-bound.",
     ],
 )
