@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -56,10 +57,16 @@ def as_github(report: Report) -> str:
     """Workflow commands that GitHub shows beside the lines."""
     return _lines(
         f"::{_COMMANDS[found.severity]} file={_property(path)},line={found.line},"
-        f"col={found.column},endColumn={found.column + len(found.match)},"
+        f"col={found.column},{_annotated_end(found)},"
         f"title={_property(found.rule)}::{_data(_question(found))}"
         for path, found in report.flagged
     )
+
+
+def _annotated_end(found: Finding) -> str:
+    """GitHub takes columns within one line only."""
+    line, column = _end(found)
+    return f"endColumn={column}" if line == found.line else f"endLine={line}"
 
 
 def as_sarif(report: Report) -> str:
@@ -120,16 +127,23 @@ FORMATS: Mapping[str, Callable[[Report], str]] = {
 
 
 def _location(path: str, found: Finding) -> dict[str, Any]:
-    region: dict[str, Any] = {
+    end_line, end_column = _end(found)
+    region = {
         "startLine": found.line,
         "startColumn": found.column,
+        "endLine": end_line,
+        "endColumn": end_column,
         "charOffset": found.start,
         "charLength": found.end - found.start,
         "snippet": {"text": found.match},
     }
-    if "\n" not in found.match and "\r" not in found.match:
-        region["endColumn"] = found.column + len(found.match)
     return {"artifactLocation": _artifact(path), "region": region}
+
+
+def _end(found: Finding) -> tuple[int, int]:
+    """Line and column of the code point after the last: a term may run on in the next line."""
+    *before, last = re.split(r"\r\n|\r|\n", found.match)
+    return found.line + len(before), len(last) + (1 if before else found.column)
 
 
 def _artifact(path: str) -> dict[str, str]:

@@ -15,6 +15,7 @@ from advisor.documents.prose import Prose
 
 _MARKS = re.compile(r"[#/*!;<>%|-]{1,8}")
 """What opens or continues a comment at the beginning of its lines."""
+_ONE_LINE_ON = re.compile(r"(?:\r\n|\r|\n)[ \t]*+(?=[#/;%-])")
 _GUESSES = (
     ("c++", re.compile(r"^[ \t]{0,80}(?://|/\*|#include)|;[ \t]{0,8}//", re.MULTILINE)),
     (
@@ -64,11 +65,10 @@ def _show(prose: Prose, text: str, start: int, end: int) -> None:
         # A hyphen before a space is an item of a list.
         if marks and not line[0].startswith("- ", first):
             prose.clear(start + line.start() + marks.start(), start + line.start() + marks.end())
-    between = end + 1 < len(text) and text[end] == "\n"
-    following = text[end:].lstrip(" \t\r\n")[:1] if between else ""
-    if following and following in "#/;-%" and text.count("\n", end, text.find(following, end)) == 1:
+    following = _ONE_LINE_ON.match(text, end)
+    if following:
         # The next line goes on with the same comment.
-        prose.show(end, text.find(following, end))
+        prose.show(end, following.end())
 
 
 def _python_spans(text: str) -> Iterator[tuple[int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from html.parser import HTMLParser
 
 from advisor.documents.prose import Prose
@@ -54,7 +55,7 @@ def _blank(found: re.Match[str]) -> str:
 class _Reader(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=False)
-        self._prose = Prose(text)
+        self._text, self._prose = text, Prose(text)
         # The library counts lines by "\n" alone.
         self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
         self._left_out: list[str] = []
@@ -88,10 +89,10 @@ class _Reader(HTMLParser):
         self._show(len(data))
 
     def handle_entityref(self, name: str) -> None:
-        self._hide(len(name) + 1)
+        self._reference(f"&{name}")
 
     def handle_charref(self, name: str) -> None:
-        self._hide(len(name) + 2)
+        self._reference(f"&#{name}")
 
     def _show(self, length: int) -> None:
         start = self._offset()
@@ -101,11 +102,18 @@ class _Reader(HTMLParser):
         else:
             self._prose.show(start, start + length)
 
-    def _hide(self, length: int) -> None:
-        """A character reference: most often a space or a quotation mark."""
+    def _reference(self, written: str) -> None:
+        """A character reference stands for its character; the semicolon may be missing."""
+        if self._left_out:
+            return
         start = self._offset()
-        if not self._left_out:
-            self._prose.clear(start, start + length)
+        end = start + len(written)
+        end += self._text.startswith(";", end)
+        meant = unescape(f"{written};")
+        if len(meant) == 1:
+            self._prose.write(start, end, meant)
+        else:
+            self._prose.clear(start, end)
 
     def _tag(self, tag: str, start: int, end: int) -> None:
         if tag in _INLINE and not self._left_out:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from html import unescape
 
 from markdown_it import MarkdownIt, rules_inline
 from markdown_it.rules_inline import StateInline
@@ -18,10 +19,13 @@ _OBJECTS = {
     "image": rules_inline.image,
     "autolink": rules_inline.autolink,
     "html_inline": rules_inline.html_inline,
+    "entity": rules_inline.entity,
 }
 """Rules of the parser that find what is no prose inside a paragraph."""
 Inline = Callable[[StateInline, bool], bool]
-Span = tuple[int, int]
+Span = tuple[int, int, str]
+"""Where an object stands, and the character that it stands for, if it does."""
+_CODE = re.compile(r"<(/?)(?:code|kbd|samp|tt|q|var)(?![\w-])", re.IGNORECASE)
 _LONGEST_INLINE = 2000
 """Code points that are parsed together: on unclosed brackets the parser's time grows with the
 square of the length."""
@@ -64,8 +68,8 @@ def _parser() -> tuple[MarkdownIt, Callable[[Token], list[Span]]]:
             found.clear()
             part = token.content[start : start + _LONGEST_INLINE]
             inline.inline.parse(part, inline, {}, [])
-            spans += [(begun + start, ended + start) for begun, ended in found]
-        return spans
+            spans += [(begun + start, ended + start, meant) for begun, ended, meant in found]
+        return [*spans, *_between_tags(token.content, spans)]
 
     return blocks, spans
 
@@ -78,10 +82,24 @@ def _recorded(name: str, rule: Inline, found: list[Span]) -> Inline:
         taken = rule(state, silent)
         if taken and not silent:
             label = _label_end(state, start) if name == "link" else start
-            found.append((label, state.pos))
+            meant = unescape(state.src[start : state.pos]) if name == "entity" else ""
+            found.append((label, state.pos, meant if len(meant) == 1 else ""))
         return taken
 
     return record
+
+
+def _between_tags(content: str, objects: Sequence[Span]) -> list[Span]:
+    """What stands between the tags of code in HTML, up to the first that closes one."""
+    found, opened = [], None
+    for begun, ended, _ in objects:
+        tag = _CODE.match(content, begun)
+        if tag and not tag[1]:
+            opened = ended if opened is None else opened
+        elif tag and opened is not None:
+            found.append((opened, begun, ""))
+            opened = None
+    return found
 
 
 def _label_end(state: StateInline, start: int) -> int:
@@ -99,7 +117,7 @@ def _show(
     its lines stands at the end of one of the text's; cells of a table stand one after the other.
     """
     assert token.map is not None
-    position = 0
+    position, shown = 0, None
     for number, line in zip(
         range(token.map[0], token.map[1]), token.content.split("\n"), strict=False
     ):
@@ -107,13 +125,19 @@ def _show(
         at = text.find(line, cursors.get(number, start), end)
         if at < 0:
             # A bar that was escaped in a table: the cell is left out.
-            position += len(line) + 1
+            position, shown = position + len(line) + 1, None
             continue
         cursors[number] = at + len(line)
+        if shown is not None:
+            # A sentence runs on over the end of a line.
+            prose.clear(shown, at)
+        shown = at + len(line)
         prose.show(at, at + len(line))
-        for begun, ended in objects:
+        for begun, ended, meant in objects:
             first, last = max(begun, position), min(ended, position + len(line))
-            if first < last:
+            if first < last and meant:
+                prose.write(at + first - position, at + last - position, meant)
+            elif first < last:
                 prose.hide(at + first - position, at + last - position)
         position += len(line) + 1
 

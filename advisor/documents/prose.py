@@ -5,7 +5,7 @@ So every offset found in the prose is one in the document.
 
 from __future__ import annotations
 
-from advisor.core.terminology.text import OBJECT, PARAGRAPH_BREAK
+from advisor.core.terminology.text import FILLER, OBJECT, PARAGRAPH_BREAK
 
 
 class Prose:
@@ -26,6 +26,10 @@ class Prose:
     def clear(self, start: int, end: int) -> None:
         """It is markup, which counts as space."""
         self._characters[start:end] = [" "] * (end - start)
+
+    def write(self, start: int, end: int, character: str) -> None:
+        """One character is written so: the rest of its place counts for nothing."""
+        self._characters[start:end] = [character, *[FILLER] * (end - start - 1)]
 
     def __str__(self) -> str:
         return "".join(self._characters)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 from docutils import nodes
@@ -28,6 +29,7 @@ _LEFT_OUT = (
     nodes.system_message, nodes.math_block,
 )  # fmt: skip
 _LONGEST_PARAGRAPH = 5000
+_INNER_SPACE = re.compile(r"(?<=\S)[ \t]++")
 _OBJECTS = (nodes.literal, nodes.math, nodes.problematic, nodes.image, nodes.title_reference)
 
 
@@ -40,12 +42,21 @@ def prose_of(text: str) -> str:
     if any(len(paragraph) > _LONGEST_PARAGRAPH for paragraph in _paragraphs(text)):
         raise ValueError(f"A paragraph has more than {_LONGEST_PARAGRAPH} characters.")
     prose = Prose(text)
+    # The parser puts spaces for tabs, as many as there are columns: here one for one.
+    text = _INNER_SPACE.sub(lambda found: " " * len(found[0]), text)
     lines = _Lines(text)
-    for block in _blocks(publish_doctree(text, settings_overrides=_SETTINGS)):
-        raw = block.rawsource or block.astext()
-        spans = lines.find(raw.split("\n"), in_cell=isinstance(block.parent, nodes.entry))
+    for block, is_prose in _blocks(publish_doctree(text, settings_overrides=_SETTINGS)):
+        raw = (block.rawsource if is_prose else "") or block.astext()
+        in_cell = isinstance(block.parent, nodes.entry)
+        spans = lines.find(raw.split("\n"), in_cell=in_cell)
+        if not is_prose:
+            continue
         for start, end in spans:
             prose.show(start, end)
+        if not in_cell:
+            # A sentence runs on over the end of a line.
+            for (_, ended), (begun, _) in pairwise(spans):
+                prose.clear(ended, begun)
         _hide_objects(prose, text, block, spans)
     return str(prose)
 
@@ -55,15 +66,17 @@ def _paragraphs(text: str) -> list[str]:
     return re.split(r"\n[ \t\r]*+\n", re.sub(r"(?m)^[ \t]*+[|+=][^\r\n]*+", "", text))
 
 
-def _blocks(node: nodes.Node) -> Iterator[nodes.TextElement]:
-    """The paragraphs, titles and terms that are prose, in their order."""
+def _blocks(node: nodes.Node, *, prose: bool = True) -> Iterator[tuple[nodes.TextElement, bool]]:
+    """The paragraphs, titles and terms in their order, and whether each is prose.
+
+    What is none is found all the same, so that the same words later on are not taken for it.
+    """
     for child in node.children:
-        if isinstance(child, _LEFT_OUT):
-            continue
+        is_prose = prose and not isinstance(child, _LEFT_OUT)
         if isinstance(child, nodes.TextElement):
-            yield child
+            yield child, is_prose
         else:
-            yield from _blocks(child)
+            yield from _blocks(child, prose=is_prose)
 
 
 class _Lines:

@@ -115,6 +115,16 @@ def test_annotations_escape_what_github_would_read(advisor: Run, tmp_path: Path)
     assert "title=ambiguous-memory-bound::" in line
 
 
+def test_a_term_over_two_lines_ends_in_the_second(advisor: Run, tmp_path: Path):
+    (tmp_path / "a.md").write_text("GPU decode is memory\nbound.\n", "utf-8")
+    (run,) = json.loads(advisor("lint", "--format", "sarif", str(tmp_path)).stdout)["runs"]
+    region = run["results"][0]["locations"][0]["physicalLocation"]["region"]
+    assert (region["startLine"], region["startColumn"]) == (1, 15)
+    assert (region["endLine"], region["endColumn"]) == (2, 6)
+    annotation = advisor("lint", "--format", "github", str(tmp_path)).stdout
+    assert "line=1,col=15,endLine=2,title=" in annotation
+
+
 def test_standard_input_is_plain_text(advisor: Run):
     result = advisor("lint", "-", stdin=CLAIM)
     assert result.stdout.startswith("-:1:11: warning:")

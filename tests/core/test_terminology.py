@@ -87,6 +87,19 @@ def test_a_word_of_the_field_in_the_sentence_outweighs_one_from_elsewhere() -> N
     assert matches("The container with our LLM is memory-bound.") == ["memory-bound"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Our 70B endpoint is memory-bound.",
+        "The 13B deployment is memory-bound again.",
+        "We are memory-bound on the 4090.",
+        "Small models are memory-bound on L4 and T4 cards.",
+    ],
+)
+def test_names_of_models_and_devices_put_a_claim_in_scope(text: str) -> None:
+    assert only(text).status == "needs_answer"
+
+
 def test_everyday_wording_counts_beside_a_sentence_of_the_field() -> None:
     assert matches("We serve an LLM. There is a memory bottleneck.") == ["memory bottleneck"]
     assert matches("We serve food. There is a memory bottleneck.") == []
@@ -116,6 +129,22 @@ def test_everyday_wording_counts_beside_a_sentence_of_the_field() -> None:
         ("Decode is memory-bandwidth-bound.", "bandwidth"),
         ("Serving is memory-capacity-bound.", "capacity"),
         ("This kernel is memory-latency-bound.", "other"),
+        ("Decode is memory-bound: half of the bytes need to be moved per token.", "bandwidth"),
+        ("Weights have to be re-read at each step, so decode is memory-bound.", "bandwidth"),
+        ("Decode is memory-bound, as it depends on how fast the cache is read.", "bandwidth"),
+        ("The kernel is memory-bound: it takes half a byte per weight to read.", "bandwidth"),
+        ("Training is memory-bound: Adam keeps 8 bytes per parameter.", "capacity"),
+        ("Serving is memory-bound: 71.5 of 80 GB are used.", "capacity"),
+        ("Serving is memory-bound; the card only has 24 GB.", "capacity"),
+        ("Serving is memory-bound: the weights alone need 60 GB.", "capacity"),
+        ("Serving is memory-bound: no VRAM is left.", "capacity"),
+        ("The GPU is memory-bound, with room for only one adapter.", "capacity"),
+        ("The kernel is memory-bound, so we pack two values per load.", "bandwidth"),
+        ("The kernel is memory-bound, reaching 2.9 of 3.35 TB/s.", "bandwidth"),
+        (
+            "Serving is memory-bound: the cache takes most of the VRAM and is re-read each step.",
+            "both",
+        ),
     ],
 )
 def test_a_resource_named_in_the_sentence_resolves_the_claim(text: str, sense: str) -> None:
@@ -133,6 +162,10 @@ def test_a_resource_named_in_the_sentence_resolves_the_claim(text: str, sense: s
         ("We are memory-bound by capacity rather than by bandwidth.", "capacity"),
         ("We are memory-bound, not for capacity but for bandwidth.", "bandwidth"),
         ("Bandwidth instead of capacity makes us memory-bound.", "bandwidth"),
+        ("Decode is memory-bound: it waits on HBM reads, not on capacity.", "bandwidth"),
+        ("Serving is memory-bound in terms of capacity, not in terms of bandwidth.", "capacity"),
+        ("GPU decode is memory-bound by the speed of HBM, not by the size of it.", "bandwidth"),
+        ("Memory-bound decode depends on HBM speed, not on VRAM size.", "bandwidth"),
     ],
 )
 def test_a_contrast_resolves_to_the_affirmed_resource(text: str, sense: str) -> None:
@@ -175,6 +208,12 @@ def test_a_rate_outweighs_the_usual_meaning_of_vram_bound() -> None:
         "Decode is never memory-bound at 400 GB/s.",
         "LLM decode runs without causing memory bottlenecks.",
         "Decode 不是 memory-bound。",
+        "Decode is seldom memory-bound.",
+        "It is a common myth that decode is memory-bound.",
+        "The claim that decode is memory-bound does not hold at this batch.",
+        "They say that decode is memory-bound, but it isn't.",
+        "They say that decode is memory-bound; it is not: it waits for the host.",
+        "We used to think that decode is memory-bound.",
     ],
 )
 def test_a_denied_claim_is_listed_and_not_flagged(text: str) -> None:
@@ -189,6 +228,7 @@ def test_a_denied_claim_is_listed_and_not_flagged(text: str) -> None:
         "Decode is not only memory-bound.",
         "Decode is not compute-bound but memory-bound.",
         "Prefill is not; decode is memory-bound.",
+        "Decode is memory-bound, but it isn't alone in that.",
         "It is not true of prefill that it is memory-bound.",
     ],
 )
@@ -277,6 +317,7 @@ def test_a_finding_that_asks_nothing_takes_no_answer(text: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
         answered(only(text), "capacity")
     assert refusal.value.errors[0].pointer == "/finding"
+    assert "given" not in refusal.value.errors[0].as_dict(), "the wording was not sent"
 
 
 def test_an_answered_finding_takes_no_second_answer() -> None:
@@ -538,6 +579,8 @@ def test_a_team_is_told_what_is_wrong_with_its_rules(document: dict, said: str) 
         ("wait* (on|for the) memory", "waits for the memory", True),
         ("out of [gpu] memory", "out-of-memory", True),
         ("# gb / s", "300GB/s", True),
+        ("4090 card*", "the 4090 cards", True),
+        ("4090 card*", "the 3090 cards", False),
         ("# gb / s", "300 GB", False),
         ("< so it", "so it is", True),
         ("< so it", "and so it is", False),

@@ -131,6 +131,63 @@ def test_a_comment_that_goes_on_in_the_next_line_is_one_sentence():
     assert finding.sense == "bandwidth"
 
 
+def of_wording(text: str, text_format: str) -> list[tuple[str, str]]:
+    """Status and wording of each finding."""
+    found = check(text, prose=prose_of(text, text_format))
+    return [(finding.status, finding.match) for finding in found]
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize(
+    ("text_format", "before", "after"),
+    [
+        ("plain", "", ""), ("markdown", "- ", "  "), ("markdown", "", ""), ("rst", "", ""),
+        ("rst", "* ", "  "), ("html", "<p>", ""), ("code", "# ", "# "), ("code", "// ", "// "),
+    ],
+)  # fmt: skip
+def test_a_sentence_runs_on_over_the_end_of_a_line(
+    text_format: str, before: str, after: str, line_end: str
+):
+    if (before, line_end) == ("// ", "\r"):
+        pytest.skip("the lexer of C ends no comment there")
+    denied = f"{before}Decode on this GPU is not{line_end}{after}memory-bound.{line_end}"
+    assert of_wording(denied, text_format) == [("denied", "memory-bound")]
+    parted = f"{before}Decode on this GPU is memory-{line_end}{after}bound.{line_end}"
+    if text_format != "code":
+        ((status, match),) = of_wording(parted, text_format)
+        assert (status, match) == ("needs_answer", f"memory-{line_end}{after}bound")
+
+
+@pytest.mark.parametrize("text_format", ["markdown", "html"])
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("GPU decode isn&#39;t memory-bound.", [("denied", "memory-bound")]),
+        ("GPU decode isn&rsquo;t memory-bound.", [("denied", "memory-bound")]),
+        ("GPU decode &amp; co. is memory&#8209;bound.", [("needs_answer", "memory&#8209;bound")]),
+        ("GPU decode is memory&nbsp;bound.", [("needs_answer", "memory&nbsp;bound")]),
+        ("A GPU says <code>memory-bound</code> of <b>it</b>.", []),
+    ],
+)
+def test_references_stand_for_their_characters(
+    text_format: str, text: str, found: list[tuple[str, str]]
+):
+    assert of_wording(text, text_format) == found
+
+
+def test_a_tab_inside_a_line_of_rst_is_a_space():
+    assert of_wording("GPU\tdecode is\tmemory-bound.\n", "rst") == [
+        ("needs_answer", "memory-bound")
+    ]
+
+
+@pytest.mark.parametrize("left_out", ["  {}\n", ".. {}\n", "So::\n\n  {}\n", ".. x::\n\n  {}\n"])
+def test_prose_of_rst_is_not_mistaken_for_the_same_words_of_code_or_a_quote(left_out: str):
+    text = f"{left_out}\n{{}}\n".format(CLAIM, CLAIM)
+    (finding,) = check(text, prose=prose_of(text, "rst"))
+    assert finding.start == text.rindex("memory-bound")
+
+
 @pytest.mark.parametrize("text_format", FORMATS)
 @given(text=st.text(alphabet="ab \n\r\t`*_[]()<>!#-|+=:.&;\"'/\\{}$~😀é\u2029", max_size=80))
 def test_any_text_is_read_to_its_own_length_or_refused(text_format: str, text: str):

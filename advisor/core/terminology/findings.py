@@ -110,7 +110,7 @@ def answered(finding: Finding, sense: str) -> Finding:
     """
     if finding.status != NEEDS_ANSWER or finding.readings is None:
         detail = f"The finding is {finding.status} and asks nothing."
-        raise InvalidInput(FieldError("/finding", detail, given=finding.match))
+        raise InvalidInput(FieldError("/finding", detail))
     if sense not in finding.readings:
         options = list(finding.readings)
         detail = "This is not one of the options."

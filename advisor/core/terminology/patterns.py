@@ -24,9 +24,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
+from advisor.core.terminology.text import FILLER
+
 TERM = "@"
 _TOKEN = re.compile(
-    r"(?P<word>[a-zß-öø-ÿ]++(?:'(?!s(?![a-z]))[a-z]++)?)(?:'s(?![a-z]))?"
+    rf"(?P<word>[a-zß-öø-ÿ][a-zß-öø-ÿ{FILLER}]*+(?:'{FILLER}*+(?!s(?![a-z]))[a-z]++)?)"
+    rf"(?:'{FILLER}*+s(?![a-z]))?"
     r"|[0-9]++(?:[.,][0-9]++)*+|[\u3400-\u9fff]|[;:,()./%=|—@]"
 )
 _ELEMENT = re.compile(r"\([^()]++\)|\[[^\[\]]++\]|\.{4}|\.\.|[~#@<>]|[^\s()\[\]~#@<>]++")
@@ -56,7 +59,10 @@ class Token(NamedTuple):
 def tokens(text: str, start: int = 0, end: int | None = None) -> list[Token]:
     """The words and marks of lower-cased `text` between two offsets."""
     found = _TOKEN.finditer(text, start, len(text) if end is None else end)
-    return [Token(each["word"] or each[0], each.start(), each.end()) for each in found]
+    return [
+        Token((each["word"] or each[0]).replace(FILLER, ""), each.start(), each.end())
+        for each in found
+    ]
 
 
 @dataclass(frozen=True)
@@ -247,7 +253,9 @@ class Matcher(Generic[T]):
         known = frozenset(words)
         found: list[Match[T]] = []
         for at, word in enumerate(words):
-            tried = self._exact.get("#" if word[0].isdigit() else word, ())
+            tried = self._exact.get(word, ())
+            if word[0].isdigit():
+                tried = (*tried, *self._exact.get("#", ()))
             for entry, pattern in (*tried, *self._stems.get(word[:2], ())):
                 if any(map(known.isdisjoint, pattern.required)):
                     continue

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_JOINT = r"[-\u2010-\u2013\s]{0,6}"
+from advisor.core.terminology.text import FILLER
+
+_JOINT = rf"[-\u2010-\u2013\s{FILLER}]{{0,10}}"
 _BE = r"(?:is|was|are|becomes?|became|remains?|being|as)"
 _QUALIFIERS = {
     "bandwidth": "bandwidth", "bw": "bandwidth", "throughput": "bandwidth", "traffic": "bandwidth",

@@ -14,6 +14,8 @@ PARAGRAPH_BREAK = "\u2029"
 """What a reader of documents puts in place of a character that is no prose and parts sentences."""
 OBJECT = "\ufffc"
 """What it puts in place of one that stands inside a sentence, as in a piece of code."""
+FILLER = "\u2060"
+"""What follows a character that is written with several, as `&#39;` is: it parts no word."""
 LONGEST_SENTENCE = 600
 """Code points that are judged together; what is longer is cut at a space."""
 
