@@ -176,16 +176,10 @@ def _queue_spread(
     """Deviation of a full replica's slot wait from its mean [s], (rows, levels): the sum of as
     many departures as clients wait before one."""
     waiting = np.maximum(point.clients - rows.slots, 0)
-    spread = np.sqrt(_work_cv2(curves, rows, workload) * waiting) / rows.saturation
-    return np.asarray(spread[:, None] * Z)
-
-
-def _work_cv2(curves: ServiceTable, rows: Replicas, workload: Workload) -> Array:
-    """Squared variation of the work of a request: prompt and decode in their shares of service."""
     service = curves.service[rows.layout, rows.slots - 1]
     decode = workload.gaps * curves.tpot[rows.layout, rows.slots - 1] / service
-    inputs, outputs = workload.input_tokens.squared_cv, workload.output_tokens.squared_cv
-    return decode**2 * outputs + (1 - decode) ** 2 * inputs
+    spread = np.sqrt(workload.work_cv2(decode) * waiting) / rows.saturation
+    return np.asarray(spread[:, None] * Z)
 
 
 def _ttft(

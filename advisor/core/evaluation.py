@@ -29,6 +29,8 @@ Index = NDArray[np.int64]
 _BETWEEN = 3
 _FEW_COLUMNS = 128
 _CROWDED = 0.7
+"""Share of what is served at most above which queues are long: so many requests may wait that rows
+are evaluated in groups of their own, as wide as they need."""
 _CHUNK_CELLS = 500_000
 """Rows are evaluated in blocks of at most this many table cells, to bound memory."""
 

@@ -26,8 +26,8 @@ from advisor.core.latency import (
 )
 from advisor.core.load import NEAR_SATURATION, Replicas, Served
 from advisor.core.occupancy import States
-from advisor.core.prompts import PromptChain, Prompts, met, solve, states_needed
-from advisor.core.queueing import Stationary, slot_wait, stationary
+from advisor.core.prompts import MOST_BUSY, PromptChain, Prompts, met, solve, states_needed
+from advisor.core.queueing import Stationary, Wait, slot_wait, stationary
 from advisor.core.workload import BURSTIEST_MODELLED, Speculation, Workload
 
 Array = NDArray[np.float64]
@@ -45,9 +45,6 @@ such a process over that time is 2 (e^-1 - 1 + 1) = 0.736 of it."""
 _MOST_CV2 = BURSTIEST_MODELLED**2
 """Squared variation of arrivals that both chains are solved with at most. Of burstier ones TTFT has
 the queue that a burst makes; that they fill a replica more for a while is left out."""
-
-_MOST_BUSY = 0.95
-"""Share of time that prompts are taken to fill at most, in the estimate of what decodes."""
 
 _SHORT = 1.645
 """A prompt so many deviations below the mean, of which 5 % are shorter, is the least looked at."""
@@ -104,10 +101,14 @@ def open_load(
     )
     prompts = _prompt_chain(curves, rows.layout, arriving, workload)
     own = prompts.own()
-    decode = _decode_seconds(prompts, arriving, steps)
+    mean_longer, mixed_longer = _longer(prompts, arriving)
+    decode = _decode_seconds(prompts, arriving, steps, mean_longer)
     number = _occupancy(own[:, None] + decode, prompts, arriving)
     states = States(number.found)
-    ttft = _ttft(prompts, number, states, own, rows.front_end, arriving, workload)
+    share = steps * prompts.gap / (own + steps * prompts.gap)
+    slot = _slot_wait(number, arriving, workload.work_cv2(share))
+    slower = mean_longer / 2 + mixed_longer
+    ttft = _ttft(prompts, slot, states, own, slower, rows.front_end, arriving, workload)
     tpot = _tpot(prompts, states, decode, workload, rows.speculation)
     itl = _itl(prompts, states, arriving.decode_step, tpot, rows.speculation)
     latency = {"ttft": ttft, "tpot": tpot, "itl": itl, "e2e": end_to_end(ttft, tpot, workload)}
@@ -137,7 +138,7 @@ def _mean_decoding(
         return np.zeros_like(arrivals)
     step, mean = table.decode_step[local], table.tpot[local] * (gaps / steps)
     busy = arrivals[:, None] * (mean - step) / (table.rate[local] * mean)
-    needed = arrivals[:, None] * steps * step / (1 - np.clip(busy, 0.0, _MOST_BUSY))
+    needed = arrivals[:, None] * steps * step / (1 - np.clip(busy, 0.0, MOST_BUSY))
     n = np.arange(1, step.shape[1] + 1)
     row, high = np.arange(len(step)), np.argmax((n >= needed) | (n == n[-1]), axis=1)
     low = np.maximum(high - 1, 0)
@@ -180,9 +181,9 @@ def _prompt_chain(
 
 
 def _numbers(room: Index) -> Array:
-    """Numbers of prompts to evaluate steps with, rising, (rows, numbers)."""
-    shares = [np.maximum(room * share, 1 + 0.01 * i) for i, share in enumerate(_SHARES_OF_ROOM)]
-    return np.stack([0.0 * room, 1.0 + 0.0 * room, *(s + 0.01 for s in shares)], axis=1)
+    """Numbers of prompts to evaluate steps with, none falling, (rows, numbers)."""
+    shares = [np.maximum(room * share, 1.0) for share in _SHARES_OF_ROOM]
+    return np.stack([0.0 * room, 1.0 + 0.0 * room, *shares], axis=1)
 
 
 def _between(numbers: Array, values: Array, wanted: Array) -> Array:
@@ -191,13 +192,15 @@ def _between(numbers: Array, values: Array, wanted: Array) -> Array:
     return np.array(found).reshape(wanted.shape)
 
 
-def _decode_seconds(prompts: PromptChain, arriving: _Arriving, steps: float) -> Array:
+def _decode_seconds(
+    prompts: PromptChain, arriving: _Arriving, steps: float, longer: Array
+) -> Array:
     """Mean time that a request decodes beside n - 1 others [s], (rows, N): as the chain has it, and
-    at other numbers longer or shorter by the decode steps, with the prompts that come in these."""
+    at other numbers each step `longer`, by its decode part and the prompts that come in this."""
     if not steps:
         return np.zeros_like(arriving.decode_step)
     mean = prompts.decode(np.full(len(arriving.arrivals), steps))
-    seconds = mean[:, None] + steps * _longer(prompts, arriving)[0]
+    seconds = mean[:, None] + steps * longer
     full = np.maximum(prompts.step[:, -1:], arriving.mixed_step)
     return np.asarray(np.clip(seconds, steps * arriving.decode_step, steps * full))
 
@@ -228,24 +231,25 @@ def _occupancy(service: Array, prompts: PromptChain, arriving: _Arriving) -> Sta
     return stationary(rate, arriving.slots, arriving.arrivals, peakedness)
 
 
+def _slot_wait(number: Stationary, arriving: _Arriving, work_cv2: Array) -> Wait:
+    variability = np.maximum((arriving.burst_cv2 + work_cv2) / 2, 1e-3)
+    return slot_wait(number, arriving.saturation, arriving.arrivals, variability)
+
+
 def _ttft(
     prompts: PromptChain,
-    number: Stationary,
+    slot: Wait,
     states: States,
     own: Array,
+    slower: Array,
     front_end: Array,
     arriving: _Arriving,
     workload: Workload,
 ) -> Latency:
-    """Front end, wait for a slot, and what the chain of prompts says of the rest, which is longer
-    where more decode than on average. The least is that of an empty replica; above it quantiles are
+    """Front end, wait for a slot, and what the chain of prompts says of the rest, `slower` where
+    more decode than on average. The least is that of an empty replica; above it quantiles are
     those of a time of this mean and variance, and of the length of one's own prompt."""
-    inputs, outputs = workload.input_tokens, workload.output_tokens
-    work_cv2 = _work_cv2(own, prompts, inputs.squared_cv, outputs.squared_cv, workload.gaps)
-    variability = np.maximum((arriving.burst_cv2 + work_cv2) / 2, 1e-3)
-    slot = slot_wait(number, arriving.saturation, arriving.arrivals, variability)
-    under_way, mixed = _longer(prompts, arriving)
-    slower = under_way / 2 + mixed
+    inputs = workload.input_tokens
     mean, variance = prompts.wait(np.exp(-arriving.decoding))
     queue = np.maximum(prompts.queue(arriving.burst_cv2) + own - mean, 0.0)
     mean, variance = mean + queue, variance + queue**2
@@ -261,14 +265,6 @@ def _ttft(
     quantiles = mean[:, None] + root_sum(of_wait, of_state, of_length)
     quantiles = np.maximum(quantiles, least[:, None]) + slot.quantiles(LEVELS)
     return Latency(front_end + mean + slot.mean, front_end[:, None] + quantiles)
-
-
-def _work_cv2(
-    own: Array, prompts: PromptChain, inputs: float, outputs: float, gaps: float
-) -> Array:
-    """Squared variation of the work of a request: prompt and decode in their shares of service."""
-    decode = gaps * prompts.gap / (own + gaps * prompts.gap)
-    return np.asarray(decode**2 * outputs + (1 - decode) ** 2 * inputs)
 
 
 def _tpot(

@@ -31,14 +31,16 @@ _LAG = 0.3
 """How long before a request others came that it finds waiting, in mean steps; as simulated."""
 
 _LEAST_CV2 = 0.02
+"""Arrivals more regular than this meet others as these do: the series needs more terms below."""
+
 _GAMMA_TERMS, _MOST_SCALED = 60, 25.0
 """Terms of the series of the incomplete gamma function, right up to this argument."""
 
 _BURST_STEPS = 4
 """Rounds in which the prompts met in a burst, and the time that they take, are found."""
 
-_MOST_BUSY = 0.95
-"""Share of added time that prompts take up at most."""
+MOST_BUSY = 0.95
+"""Share of time that prompts are taken to fill at most, where more of them would divide by 0."""
 
 _LOG_FACTORIAL = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, MOST_STATES)))])
 
@@ -51,7 +53,8 @@ of what is left of it."""
 class Prompts:
     """What waits: `arrivals` of prompts [1/s] with squared variation `arrivals_cv2` of the times
     between, each of `chunks` steps, or `room` of them in one step (in groups of `group`), arrays of
-    shape (rows,); `length_cv2` is the squared variation of their lengths."""
+    shape (rows,). `load` is the share of time that they take in full steps, `length_cv2` the
+    squared variation of their lengths."""
 
     arrivals: Array
     arrivals_cv2: Array
@@ -80,13 +83,13 @@ class PromptChain:
     _steps: Array
     _moves: list[tuple[Array, float, Array]]
 
-    def decode(self, gaps: Array) -> Array:
+    def decode(self, steps: Array) -> Array:
         """Mean time of so many steps after a prompt was computed [s], (rows,).
 
-        They begin behind the prompts that came while it was: gaps * mean + h(start) - h(end), with
+        They begin behind the prompts that came while it was: steps * mean + h(start) - h(end), with
         h the potentials of the chain. h(end) fades as the chain forgets.
         """
-        transitions = gaps / self._steps
+        transitions = steps / self._steps
         place = np.minimum(transitions, _SAMPLED)
         low = np.minimum(place.astype(np.int64), _SAMPLED - 1)
         row, part = np.arange(len(low)), place - low
@@ -95,7 +98,7 @@ class PromptChain:
             fades = self._samples[:, -1] / self._samples[:, -2]
         fades = np.clip(np.nan_to_num(fades), 0.0, 0.999)
         end = end * fades ** np.maximum(transitions - _SAMPLED, 0.0)
-        return np.asarray(gaps * self.gap + self._samples[:, 0] - end)
+        return np.asarray(steps * self.gap + self._samples[:, 0] - end)
 
     def own(self, length: float = 1.0) -> Array:
         """Time that a prompt of so many mean lengths takes alone beside those that decode [s]."""
@@ -117,7 +120,7 @@ class PromptChain:
         next_one = np.diff(self.step, axis=1, append=self.step[:, -1:])
         more = np.where(np.arange(self.step.shape[1]) < room, next_one, full)
         each = (self.share * more).sum(axis=1) * self.prompts.chunks / self.prompts.group
-        return np.asarray(1 / (1 - np.clip(self.prompts.arrivals * each, 0.0, _MOST_BUSY)))
+        return np.asarray(1 / (1 - np.clip(self.prompts.arrivals * each, 0.0, MOST_BUSY)))
 
     def queue(self, cv2: Array) -> Array:
         """Mean wait behind the prompts of a burst [s], (rows,), where arrivals of squared variation
@@ -152,8 +155,8 @@ class PromptChain:
             for each in (values, shares)
         )
         order = np.argsort(values, axis=1)
-        reached = np.cumsum(np.take_along_axis(shares, order, axis=1), axis=1)
-        place = (reached[:, :, None] < levels * (1 - 1e-9)).sum(axis=1)
+        up_to = np.cumsum(np.take_along_axis(shares, order, axis=1), axis=1)
+        place = (up_to[:, :, None] < levels * (1 - 1e-9)).sum(axis=1)
         place = np.minimum(place, values.shape[1] - 1)
         return np.asarray(np.take_along_axis(np.take_along_axis(values, order, axis=1), place, 1))
 
@@ -351,8 +354,8 @@ def _dispersion(excess: Array, cv2: Array) -> Array:
     """Variance over mean of the number that comes in a time: 1 and twice the mean `excess` met
     within it, which grows as a power of the time at first."""
     shape = 1 / np.maximum(cv2, 1e-9)
-    reached = np.clip(excess / np.where(cv2 == 1, 1.0, (cv2 - 1) / 2), 0.0, 1.0)
-    grown = np.where(cv2 > 1, 1 - shape / (1 + shape) * (1 - reached), 0.5 * (1 + reached))
+    part = np.clip(excess / np.where(cv2 == 1, 1.0, (cv2 - 1) / 2), 0.0, 1.0)
+    grown = np.where(cv2 > 1, 1 - shape / (1 + shape) * (1 - part), 0.5 * (1 + part))
     return np.asarray(np.maximum(1 + 2 * excess * grown, 0.0))
 
 

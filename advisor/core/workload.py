@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from advisor.core.errors import FieldError, InvalidInput
 from advisor.core.hardware import HardwareProfile
 from advisor.core.model import ModelProfile
@@ -115,6 +118,12 @@ class Workload:
     def gaps(self) -> float:
         """Mean number of gaps between the output tokens of a request."""
         return max(self.output_tokens.mean - 1, 0.0)
+
+    def work_cv2(self, decode_share: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Squared variation of the work of a request, of which decoding is this share on average:
+        prompt and decode grow with their lengths, which vary independently."""
+        of_decode = decode_share**2 * self.output_tokens.squared_cv
+        return of_decode + (1 - decode_share) ** 2 * self.input_tokens.squared_cv
 
     @property
     def live_context(self) -> float:

@@ -15,6 +15,8 @@ from advisor.core.queueing import (
     slot_wait,
     stationary,
 )
+from advisor.core.workload import Length
+from tests.core.profiles import workload
 from tests.core.strategies import examples, spread
 
 LEVELS = np.array([0.5, 0.9, 0.95, 0.99, 0.999])
@@ -120,6 +122,19 @@ def test_quantiles_of_a_wait_agree_with_sampling(wait):
         assert (waits <= quantile).mean() == pytest.approx(
             max(level, (waits == 0).mean()), abs=4e-3
         )
+
+
+@pytest.mark.parametrize("decode_share", [0.0, 0.3, 0.9, 1.0])
+def test_the_work_of_requests_varies_as_sampled(decode_share):
+    random = np.random.default_rng(3)
+    load = workload(Length(500, 1200), Length(200, 700))
+    prompt, answered = (
+        random.lognormal(-(length.sigma**2) / 2, length.sigma, 1_000_000)
+        for length in (load.input_tokens, load.output_tokens)
+    )
+    work = decode_share * answered + (1 - decode_share) * prompt
+    found = load.work_cv2(np.array([decode_share]))[0]
+    assert found == pytest.approx(work.var() / work.mean() ** 2, rel=0.03)
 
 
 @examples(60)

@@ -10,7 +10,7 @@ import pytest
 
 from advisor.core.errors import InvalidInput
 from advisor.core.steps import StepModel
-from advisor.core.workload import Speculation
+from advisor.core.workload import Length, Speculation
 from tests.core.profiles import IDEAL, answer, device, layout, model, planned, workload
 
 ONE = {"tensor_parallel": (1,), "replicas": (1,)}
@@ -90,6 +90,24 @@ def test_tokens_that_come_together_have_no_gap_between_them(load):
     for each in latency.values():
         row = each.quantiles[0]
         assert np.isnan(row).all() or (np.diff(row) >= 0).all()
+
+
+@pytest.mark.parametrize("rate_per_s", [2.0, 2.2, 2.4])
+def test_for_a_slot_one_waits_as_behind_answers_of_as_many_steps(rate_per_s):
+    """Three tokens a step: 301 are decoded in the steps of 101, at the same share of capacity."""
+
+    def served(outputs, rate, **serving):
+        load = workload(8000, Length(outputs, 3 * outputs), request_rate_per_s=rate)
+        found = planned(load=load, limits=ONE, serving={"max_num_seqs": 8, **serving})
+        return found.candidates.served
+
+    drafted = served(301, rate_per_s, **spoken(2, 1.0))
+    busier = drafted.utilization[0] / served(101, rate_per_s).utilization[0]
+    plain = served(101, rate_per_s * busier)
+    assert drafted.latency["ttft"].mean[0] > 1.5 * served(101, 1.0).latency["ttft"].mean[0]
+    for found in ("mean", "p95"):
+        given, expected = (each.latency["ttft"].at(found)[0] for each in (drafted, plain))
+        assert given == pytest.approx(expected, rel=0.015)
 
 
 def test_a_burst_cannot_be_simulated_and_a_check_says_that_it_was_not():

@@ -38,7 +38,8 @@ _HALVINGS = 200
 @dataclass(frozen=True)
 class ServingPrices:
     """What a FLOP costs when training and when serving: prices of an accelerator-hour, dense peaks
-    and utilizations; `output_share` of the served tokens are decoded, the others prompt."""
+    and utilizations; `output_share` of the served tokens are decoded, the others prompt.
+    The utilizations are the defaults of Sardana et al.'s published cost script."""
 
     training_price_per_hour: Decimal
     serving_price_per_hour: Decimal

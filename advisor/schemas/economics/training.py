@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from advisor.core.economics.figures import POSITIVE, POSITIVE_SHARE, SHARE
-from advisor.core.economics.model_size import PARAMETERS, TOKENS
+from advisor.core.economics.model_size import PARAMETERS, TOKENS, ServingPrices
 from advisor.core.economics.ownership import INTEREST, LIFE, POWER, PUE
 from advisor.core.economics.scaling_laws import SCALING_LAWS
 from advisor.core.economics.training import MFU_BAND, OVERHEAD, SEQUENCE, SIZE, TYPICAL_MFU
@@ -142,9 +142,9 @@ class ServingPricesBody(Closed):
     training_peak_tflops = Exact("Dense.", POSITIVE, required=True)
     serving_peak_tflops = Exact("Dense.", POSITIVE, required=True)
     output_share = Exact("Of the served tokens, those decoded.", SHARE, required=True)
-    training_mfu = Exact("Utilization.", POSITIVE_SHARE, Fraction(1, 2))
-    input_mfu = Exact("Utilization of prefill.", POSITIVE_SHARE, Fraction(1, 2))
-    output_mfu = Exact("Utilization of decode.", POSITIVE_SHARE, Fraction(1, 100))
+    training_mfu = Exact("Utilization.", POSITIVE_SHARE, ServingPrices.training_mfu)
+    input_mfu = Exact("Utilization of prefill.", POSITIVE_SHARE, ServingPrices.input_mfu)
+    output_mfu = Exact("Utilization of decode.", POSITIVE_SHARE, ServingPrices.output_mfu)
 
 
 class InferenceAwareSizeBody(Closed):

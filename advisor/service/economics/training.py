@@ -27,6 +27,8 @@ from advisor.service.economics.answers import Body, Message, Sources, answer, re
 from advisor.service.lookup import resolve_hardware
 
 _FITTED_TOKENS_PER_PARAMETER = 100
+"""Our bound for "usual": fits made at usual ratios overrate tokens at extreme ones, as Sardana et
+al. 2024, arXiv 2401.00448, found with 47 models of up to 10,000 tokens per parameter."""
 _TOKENS_OF_PUBLIC_TEXT = 3e14
 """Villalobos et al. 2024, arXiv 2211.04325: about 300 trillion tokens, within 100 to 1000."""
 _NOT_IN_TRAINING = (
