@@ -67,7 +67,7 @@ def lint(
     least = _SEVERITIES.index(min_severity)
     report = Report(
         [each for each in found if _SEVERITIES.index(each[1].severity) >= least],
-        skipped, vocabulary,
+        skipped, vocabulary, failed,
     )  # fmt: skip
     text = FORMATS[output_format](report)
     if text:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -12,6 +11,7 @@ from urllib.parse import quote
 
 import advisor
 from advisor.core.terminology.findings import NEEDS_ANSWER, Finding
+from advisor.core.terminology.text import LINE_END
 from advisor.core.terminology.vocabulary import Vocabulary
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
@@ -21,11 +21,13 @@ _COMMANDS = {"warning": "warning", "info": "notice"}
 
 @dataclass(frozen=True)
 class Report:
-    """What was found in the files read, and which were skipped, with the reason."""
+    """What was found in the files read, which were skipped, with the reason, and whether one that
+    was named could not be read."""
 
     findings: Sequence[tuple[str, Finding]]
     skipped: Mapping[str, str]
     vocabulary: Vocabulary
+    failed: bool
 
     @property
     def flagged(self) -> list[tuple[str, Finding]]:
@@ -92,7 +94,7 @@ def as_sarif(report: Report) -> str:
         "columnKind": "unicodeCodePoints",
         "invocations": [
             {
-                "executionSuccessful": True,
+                "executionSuccessful": not report.failed,
                 "toolExecutionNotifications": [
                     {
                         "level": "note",
@@ -142,7 +144,7 @@ def _location(path: str, found: Finding) -> dict[str, Any]:
 
 def _end(found: Finding) -> tuple[int, int]:
     """Line and column of the code point after the last: a term may run on in the next line."""
-    *before, last = re.split(r"\r\n|\r|\n", found.match)
+    *before, last = LINE_END.split(found.match)
     return found.line + len(before), len(last) + (1 if before else found.column)
 
 

@@ -11,6 +11,7 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
+from advisor.core.terminology.text import line_starts
 from advisor.documents.prose import Prose
 
 _MARKS = re.compile(r"[#/*!;<>%|-]{1,8}")
@@ -73,7 +74,7 @@ def _show(prose: Prose, text: str, start: int, end: int) -> None:
 
 def _python_spans(text: str) -> Iterator[tuple[int, int]]:
     """Comments and docstrings as Python's own tokenizer finds them, up to what it cannot read."""
-    starts = [0, *(found.end() for found in re.finditer(r"\r\n|\r|\n", text))]
+    starts = line_starts(text)
     fresh = True
     try:
         for token in tokenize.generate_tokens(io.StringIO(text, newline="").readline):

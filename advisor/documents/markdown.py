@@ -10,6 +10,7 @@ from markdown_it import MarkdownIt, rules_inline
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
+from advisor.core.terminology.text import LINE_END, line_starts
 from advisor.documents.prose import Prose
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(?s:.{0,20000}?)\n(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)")
@@ -144,6 +145,5 @@ def _show(
 
 def _line_spans(text: str) -> list[tuple[int, int]]:
     """Start and end of each line, as the parser counts them."""
-    ends = [*re.finditer(r"\r\n|\r|\n", text)]
-    starts = [0, *(found.end() for found in ends)]
-    return list(zip(starts, [*(found.start() for found in ends), len(text)], strict=True))
+    ends = [*(found.start() for found in LINE_END.finditer(text)), len(text)]
+    return list(zip(line_starts(text), ends, strict=True))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from advisor.core.errors import FieldError, InvalidInput
 from advisor.core.plans import plan
 from advisor.core.workload import PlanRequest
 from advisor.service.clock import now, rfc3339
@@ -38,6 +39,16 @@ def read(database: Database, plan_id: str) -> StoredPlan:
         raise NotFound(plan_id)
     with database.reading() as session:
         return stored_plans.get(session, plan_id)
+
+
+def referred(database: Database, plan_id: str) -> dict[str, Any]:
+    """The answer of a plan that a request names. InvalidInput at /plan_id without one."""
+    try:
+        answer: dict[str, Any] = json.loads(read(database, plan_id).answer)
+    except NotFound:
+        error = FieldError("/plan_id", "There is no plan with this id.", given=plan_id)
+        raise InvalidInput(error) from None
+    return answer
 
 
 def page(

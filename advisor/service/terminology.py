@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,8 +20,9 @@ from advisor.service.clock import now, rfc3339
 from advisor.service.database import Database
 from advisor.store import checks
 from advisor.store.checks import StoredCheck
-from advisor.store.errors import BadCursor, NotFound
+from advisor.store.errors import NotFound
 from advisor.store.ids import new_id
+from advisor.store.paging import page_of_names
 
 Answer = dict[str, Any]
 LONGEST_MARKUP = 100_000
@@ -86,13 +86,8 @@ def rules_page(
 
     Raises `BadCursor`.
     """
-    rules = sorted(listed.rules(vocabulary), key=lambda rule: str(rule["id"]))
-    ids = [rule["id"] for rule in rules]
-    if cursor is not None and cursor not in ids:
-        raise BadCursor
-    start = 0 if cursor is None else ids.index(cursor) + 1
-    page = rules[start : start + limit]
-    return page, page[-1]["id"] if page and page[-1] is not rules[-1] else None
+    ids, following = page_of_names(vocabulary.by_id, limit, cursor)
+    return [vocabulary.by_id[each].as_dict() for each in ids], following
 
 
 def _prose(inputs: Mapping[str, Any]) -> str | None:
@@ -116,13 +111,7 @@ def _prose(inputs: Mapping[str, Any]) -> str | None:
 
 
 def _figures(database: Database, plan_id: str | None) -> Answer | None:
-    if plan_id is None:
-        return None
-    try:
-        return evidence(json.loads(plans.read(database, plan_id).answer))
-    except NotFound:
-        detail = f"Plan {plan_id!r} does not exist."
-        raise InvalidInput(FieldError("/plan_id", detail, given=plan_id)) from None
+    return None if plan_id is None else evidence(plans.referred(database, plan_id))
 
 
 def _with_evidence(findings: Iterable[Finding], figures: Answer | None) -> Iterable[Finding]:

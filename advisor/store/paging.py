@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,19 @@ from sqlalchemy.orm import Session
 from advisor.store.errors import BadCursor
 
 MAX_CURSOR_LENGTH = 4096
+
+
+def page_of_names(
+    names: Iterable[str], limit: int, cursor: str | None = None
+) -> tuple[list[str], str | None]:
+    """At most `limit` names in order after the one that `cursor` is, and the next page's cursor:
+    for lists that are in memory and never change. Raises `BadCursor`."""
+    ordered = sorted(names)
+    if cursor is not None and cursor not in ordered:
+        raise BadCursor
+    start = 0 if cursor is None else ordered.index(cursor) + 1
+    page = ordered[start : start + limit]
+    return page, page[-1] if page[-1:] != ordered[-1:] else None
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ import pytest
 
 from advisor.core.errors import InvalidInput
 from advisor.core.terminology.check import check, check_all
-from advisor.core.terminology.findings import Finding, answered, rules, summary
+from advisor.core.terminology.findings import Finding, answered, summary
 from advisor.core.terminology.patterns import Pattern, tokens
 from advisor.core.terminology.text import lowered
 from advisor.core.terminology.vocabulary import extended, standard
 
-RULE = rules(standard())[0]
+RULE = standard().rules[0].as_dict()
 
 
 def only(text: str) -> Finding:
@@ -339,7 +339,7 @@ def test_a_finding_survives_json() -> None:
 
 def test_the_rules_describe_themselves() -> None:
     assert RULE["id"] == "ambiguous-memory-bound"
-    for rule in rules(standard()):
+    for rule in (each.as_dict() for each in standard().rules):
         assert rule["severity"] in ("warning", "info")
         assert rule["question"]["options"] == list(rule["advice"])
         assert all((rule["description"], rule["cost"], rule["question"]["text"]))

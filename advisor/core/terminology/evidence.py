@@ -61,6 +61,10 @@ def _none(plan: Mapping[str, Any]) -> dict[str, Any]:
         "memory_capacity_used": None,
         "bandwidth": text,
         "capacity": f"Plan {plan['id']} recommends nothing; "
-        + ("some of what it tried does not fit into memory." if fits_not else "all of it fits."),
+        + (
+            "some of what it tried does not fit into memory."
+            if fits_not
+            else "nothing that it tried was refused for memory."
+        ),
         "holds": None,
     }

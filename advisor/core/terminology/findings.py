@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from advisor.core.errors import FieldError, InvalidInput, nearest_name
-from advisor.core.terminology.vocabulary import Rule, Vocabulary
+from advisor.core.terminology.vocabulary import Rule
 
 MEMORY_BOUND = "ambiguous-memory-bound"
 NEEDS_ANSWER, RESOLVED, DENIED = "needs_answer", "resolved", "denied"
@@ -128,11 +128,6 @@ def summary(findings: Iterable[Finding]) -> dict[str, int]:
         "resolved": counts[RESOLVED],
         "denied": counts[DENIED],
     }
-
-
-def rules(vocabulary: Vocabulary) -> list[dict[str, Any]]:
-    """The rules, as the API lists them."""
-    return [rule.as_dict() for rule in vocabulary.rules]
 
 
 def _closed(finding: Finding, status: str) -> Finding:

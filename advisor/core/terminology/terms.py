@@ -11,8 +11,8 @@ from advisor.core.terminology.findings import Finding
 from advisor.core.terminology.patterns import Match, Token
 from advisor.core.terminology.text import Lines
 from advisor.core.terminology.vocabulary import Rule, Vocabulary
+from advisor.core.units import GB, GIB
 
-GIB_PER_GB = 1.073741824
 Found = Match[tuple[Rule, str]]
 
 
@@ -59,7 +59,7 @@ def _closest_sizes(rule: Rule, tokens: Sequence[Token]) -> tuple[Rule, int, int]
         if _is_number(number) and unit.word == "gb"
     ]
     for index, (size, number, unit) in enumerate(sizes):
-        if any(size < other < size * GIB_PER_GB for other, _, _ in sizes[index + 1 :]):
+        if any(size < other < size * GIB / GB for other, _, _ in sizes[index + 1 :]):
             return rule, number.start, unit.end
     return None
 

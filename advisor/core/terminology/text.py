@@ -19,6 +19,8 @@ FILLER = "\u2060"
 LONGEST_SENTENCE = 600
 """Code points that are judged together; what is longer is cut at a space."""
 
+LINE_END = re.compile(r"\r\n|\r|\n")
+
 _LOWER = (
     {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
     | {code: code + 32 for code in range(0xC0, 0xDF) if code != 0xD7}
@@ -41,15 +43,20 @@ def lowered(text: str) -> str:
     return text.translate(_LOWER)
 
 
+def line_starts(text: str) -> list[int]:
+    """Where each line starts; LF, CRLF and CR end lines."""
+    return [0, *(found.end() for found in LINE_END.finditer(text))]
+
+
 class Lines:
-    """Line and column, both from 1, of an offset; LF, CRLF and CR end lines."""
+    """Line and column, both from 1, of an offset."""
 
     def __init__(self, text: str) -> None:
         self._text = text
 
     @cached_property
     def _starts(self) -> list[int]:
-        return [0, *(found.end() for found in re.finditer(r"\r\n|\r|\n", self._text))]
+        return line_starts(self._text)
 
     def position(self, offset: int) -> tuple[int, int]:
         """(line, column) of the code point at `offset`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -19,7 +18,6 @@ from advisor.core.errors import FieldError, InvalidInput
 from advisor.service import plans
 from advisor.service.clock import now
 from advisor.service.database import Database
-from advisor.store.errors import NotFound
 
 Message = tuple[str, str]
 Body = Mapping[str, Any]
@@ -121,12 +119,7 @@ def answer(
 def plan_figures(database: Database, plan_id: str) -> PlannedServing:
     """What a stored plan says of cost and capacity. InvalidInput at /plan_id for one that is not
     there, or that has none."""
-    try:
-        stored = plans.read(database, plan_id)
-    except NotFound:
-        error = FieldError("/plan_id", "There is no plan with this id.", given=plan_id)
-        raise InvalidInput(error) from None
-    return planned_serving(json.loads(stored.answer))
+    return planned_serving(plans.referred(database, plan_id))
 
 
 def warn_without_slo(plan: PlannedServing, sources: Sources) -> None:

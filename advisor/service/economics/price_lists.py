@@ -8,7 +8,7 @@ from typing import Any
 from advisor.catalog.prices import Quoted, accelerator_prices, api_prices
 from advisor.core.economics.figures import as_json
 from advisor.service.clock import now
-from advisor.store.errors import BadCursor
+from advisor.store.paging import page_of_names
 
 Page = tuple[list[dict[str, Any]], str | None]
 
@@ -24,12 +24,8 @@ def accelerator_price_page(limit: int, cursor: str | None) -> Page:
 
 
 def _page(prices: Mapping[str, Quoted], limit: int, cursor: str | None) -> Page:
-    names = sorted(prices)
-    if cursor is not None and cursor not in prices:
-        raise BadCursor
-    start = 0 if cursor is None else names.index(cursor) + 1
-    page = names[start : start + limit]
-    return [_shown(prices[name]) for name in page], page[-1] if page[-1:] != names[-1:] else None
+    names, following = page_of_names(prices, limit, cursor)
+    return [_shown(prices[name]) for name in names], following
 
 
 def _shown(price: Quoted) -> dict[str, Any]:
