@@ -13,7 +13,7 @@ from advisor.core.batch_limit import largest_batch
 from advisor.core.batching import ServiceCurves, service_curves
 from advisor.core.coefficients import coefficient
 from advisor.core.engines import EngineSettings
-from advisor.core.layouts import Layout
+from advisor.core.layouts import Layout, stage_loads
 from advisor.core.load import Replicas, Served
 from advisor.core.memory import MemoryFit
 from advisor.core.open_load import split_cv2
@@ -321,9 +321,13 @@ def hourly_cost(layout: Layout, accelerators: int) -> Decimal | None:
 def _front_end(request: PlanRequest, layout: Layout) -> float:
     device, engine = layout.hardware, request.serving.engine
     name = "moe_front_end_ms" if request.model.architecture.moe else "front_end_ms"
+    milliseconds = coefficient(name, device, engine)
+    stages = stage_loads(request.model, layout.split)
+    if any(cache.latent for stage in stages for cache in stage.caches):
+        milliseconds += coefficient("latent_front_end_ms", device, engine)
     tokens = request.workload.input_tokens.mean
     each = coefficient("front_end_token_us", device, engine) * 1e-6
-    return coefficient(name, device, engine) / MS_PER_S + tokens * each
+    return milliseconds / MS_PER_S + tokens * each
 
 
 def _token_budget(layout: Layout, settings: EngineSettings) -> float:

@@ -22,14 +22,14 @@ from tests.core.profiles import CONFIGS, IDEAL, model
 EFFICIENCIES = (
     "bandwidth_efficiency", "gemm_efficiency", "fp8_gemm_factor", "expert_bandwidth_factor",
     "expert_gemm_factor", "mla_attention_factor", "overlap_residue", "link_efficiency",
-    "shared_link_efficiency", "network_efficiency",
+    "shared_link_efficiency", "network_efficiency", "cache_bandwidth_efficiency",
 )  # fmt: skip
 FIXED_COSTS = (
     "layer_overhead_us", "moe_layer_overhead_us", "step_overhead_ms", "moe_step_overhead_ms",
     "latent_layer_overhead_us", "sequence_overhead_us",
     "front_end_ms", "moe_front_end_ms", "collective_latency_us", "shared_collective_latency_us",
     "network_latency_us", "front_end_token_us", "collective_skew_us", "collective_growth_us",
-    "shared_collective_growth_us",
+    "shared_collective_growth_us", "moe_sequence_overhead_us", "latent_front_end_ms",
 )  # fmt: skip
 
 
