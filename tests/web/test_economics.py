@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -46,6 +47,62 @@ def test_a_currency_is_an_iso_4217_code(shared_client: FlaskClient):
 def test_fields_of_other_questions_are_unknown_here(shared_client: FlaskClient):
     body = {"training_cost": 1, "price_per_call": 1, "swing": 0.1}
     only_error(shared_client.post(ROUTE, json=body), "/swing")
+
+
+@pytest.mark.parametrize("path", ["break-even", "sensitivity"])
+def test_more_calls_than_are_ever_sold_are_warned_of(shared_client: FlaskClient, path: str):
+    body = {"training_cost": 5, "price_per_call": 1, "calls_per_month": 100, "monthly_growth": -0.1}
+    body |= {"swing": 0.1} if path == "sensitivity" else {}
+    for more, warned in (({"calls": 1001}, True), ({"calls": 999}, False), ({}, False),
+                         ({"calls": 191, "horizon_months": 2}, True),
+                         ({"calls": 190, "horizon_months": 2}, False)):  # fmt: skip
+        answer = shared_client.post(f"/v1/economics/{path}", json=body | more).get_json()
+        assert ("calls_beyond_sales" in codes(answer)) is warned
+
+
+def test_inputs_as_they_are_echoed_may_be_asked_with(shared_client: FlaskClient):
+    large = 2**53 + 1
+    for path, body in (
+        ("break-even", {"training_cost": 10**30, "price_per_call": "0.001", "calls": large,
+                        "calls_per_month": 10**30}),
+        ("self-host-vs-api", {"input_tokens": large, "output_tokens": 1, "input_per_mtok": 1,
+                              "output_per_mtok": 1, "replica_cost_per_month": 1,
+                              "replica_capacity_requests_per_month": large}),
+        ("training-cost", {"parameters_active": 10**30, "tokens": large, "peak_tflops": 989,
+                           "price_per_hour": 2}),
+    ):  # fmt: skip
+        answer = post(shared_client, path, **body)
+        assert str(large) in answer["inputs"].values()
+        assert post(shared_client, path, **answer["inputs"]) == answer
+    few = {"training_cost": 1, "price_per_call": 1, "calls": str(2**53)}
+    assert only_error(shared_client.post(ROUTE, json=few), "/calls")["given"] == str(2**53)
+
+
+def test_an_amount_that_was_answered_may_be_asked_with(shared_client: FlaskClient):
+    own = {"accelerator_hour_price": "0.01", "accelerators": 1, "output_tokens_per_s": 7,
+           "requests_per_s": 7000, "utilization": 1, "billing": "always_on"}  # fmt: skip
+    cost = post(shared_client, "serving-cost", **own)["per_request"]
+    assert len(cost) > 30
+    body = {"training_cost": 1, "price_per_call": 1, "serving_cost_per_call": cost}
+    assert post(shared_client, "break-even", **body)["inputs"]["serving_cost_per_call"] == cost
+
+
+def test_a_price_that_was_computed_is_not_refused_as_if_it_had_been_given(
+    shared_client: FlaskClient,
+):
+    own = {"accelerator_hour_price": 10**30, "accelerators": 1, "output_tokens_per_s": 1,
+           "utilization": 1, "billing": "always_on"}  # fmt: skip
+    spot = {"price_per_hour": 10**30, "over_provision": 10}
+    assert post(shared_client, "serving-cost", **own, spot=spot)["per_hour"] == str(10**31)
+    tiny = (
+        '{"input_tokens": 1e-90, "output_tokens": 0, "input_per_mtok": "0.%s1", "output_per_mtok":'
+        ' 1, "replica_cost_per_month": 1, "replica_capacity_requests_per_month": 1}'
+    )
+    response = shared_client.post(
+        "/v1/economics/self-host-vs-api", data=tiny % ("0" * 59), content_type="application/json"
+    )
+    assert response.status_code == 200, response.get_data(as_text=True)
+    assert response.get_json()["api_cost_per_request"].endswith("1")
 
 
 def test_a_horizon_beyond_fifty_years_is_cut_and_later_is_not_never(shared_client: FlaskClient):
@@ -133,13 +190,19 @@ def test_a_plan_stands_for_the_serving_cost_of_a_call(
     shared_client: FlaskClient, plan: dict[str, Any]
 ):
     asked = {"training_cost": "1000000", "price_per_call": "0.01"}
-    cost = plan["recommended"]["cost"]["per_request"]
+    cost = post(shared_client, "serving-cost", plan_id=plan["id"])["per_request"]
     by_plan = post(shared_client, "break-even", **asked, plan_id=plan["id"])
     by_hand = post(shared_client, "break-even", **asked, serving_cost_per_call=cost)
-    assert by_plan["break_even_calls"] == by_hand["break_even_calls"]
+    for figure in ("break_even_calls", "contribution_per_call"):
+        assert by_plan[figure] == by_hand[figure]
     assert by_plan["inputs"]["plan_id"] == plan["id"]
-    busy = post(shared_client, "break-even", **asked, plan_id=plan["id"], calls_per_month=10**9)
-    assert "beyond_plan_load" in codes(busy)
+    served = 4 * 3600 * 730
+    for calls, warned in (
+        (served + 1, "beyond_plan_load"), (served, None), (served - 1, "below_plan_load"),
+    ):  # fmt: skip
+        busy = post(shared_client, "break-even", **asked, plan_id=plan["id"], calls_per_month=calls)
+        found = [code for code in codes(busy) if code.endswith("_plan_load")]
+        assert found == ([warned] if warned else [])
     swung = post(shared_client, "sensitivity", **asked, plan_id=plan["id"], swing=0.1)
     assert "serving_cost_per_call" in [bar["input"] for bar in swung["tornado"]]
 
@@ -152,10 +215,91 @@ def test_a_plan_stands_for_the_capacity_of_a_replica(
     best = plan["recommended"]
     request = 1000 * 0.10e-6 + 200 * 0.30e-6
     assert float(answer["api_cost_per_request"]) == pytest.approx(request)
+    assert answer["at_volume"]["requests_per_month"] == 4 * 3600 * 730
+    per_replica = answer["replica_capacity_requests_per_month"] / (3600 * 730)
     hourly = float(best["cost"]["per_hour"]) / best["replicas"]
-    mean = best["throughput"]["requests_per_s"] / best["replicas"] / 1.5
     floor = float(answer["self_host_floor_per_request"])
-    assert floor == pytest.approx(hourly / (mean * 3600), rel=1e-5)
+    assert floor == pytest.approx(hourly / (per_replica / 1.5 * 3600), rel=1e-9)
+    # At its capacity a replica alone is a plan that meets the SLOs, a little above it is none.
+    saturation = best["throughput"]["saturation_requests_per_s"]
+    for rate, meets in ((per_replica, True), (per_replica + saturation / 500, False)):
+        load = PLAN["workload"] | {"request_rate_per_s": rate, "peak_to_mean": 1}
+        one = {"replicas": [1], "tensor_parallel": [best["tensor_parallel"]]}
+        asked = PLAN | {"workload": load, "limits": one}
+        found = shared_client.post("/v1/plans", json=asked).get_json()
+        assert (found["recommended"] is not None) is meets
+
+
+def test_spare_replicas_are_paid_for_and_serve_nothing(
+    shared_client: FlaskClient, plan: dict[str, Any]
+):
+    prices = {"input_per_mtok": 1, "output_per_mtok": 3}
+    spared = shared_client.post("/v1/plans", json=PLAN | {"limits": {"spare_replicas": 2}})
+    with_spares, without = (
+        post(shared_client, "self-host-vs-api", plan_id=each["id"], **prices)
+        for each in (spared.get_json(), plan)
+    )
+    same = ("replica_cost_per_month", "self_host_floor_per_request")
+    assert [with_spares[name] for name in same] == [without[name] for name in same]
+    more = [float(each["at_volume"]["self_host_cost_per_month"]) for each in (with_spares, without)]
+    assert more[0] - more[1] == pytest.approx(2 * float(without["replica_cost_per_month"]))
+
+
+def test_a_plan_whose_profiles_changed_stands_for_no_capacity(shared_client: FlaskClient):
+    known = shared_client.get("/v1/hardware-profiles/h100-sxm-80gb").get_json()
+    fields = ("vendor", "memory_gib", "memory_bandwidth_gb_s", "dense_tflops", "interconnect",
+              "accelerators_per_node", "price")  # fmt: skip
+    profile = {name: known[name] for name in fields} | {"name": "soon-another"}
+    created = shared_client.post("/v1/hardware-profiles", json=profile)
+    made = shared_client.post("/v1/plans", json=PLAN | {"hardware": ["soon-another"]}).get_json()
+    body = {"plan_id": made["id"], "input_per_mtok": 1, "output_per_mtok": 3}
+    route, at = "/v1/economics/self-host-vs-api", "/v1/hardware-profiles/soon-another"
+    assert shared_client.post(route, json=body).status_code == 200
+    changed = shared_client.put(
+        at,
+        json=profile | {"memory_bandwidth_gb_s": 2000},
+        headers={"If-Match": created.headers["ETag"]},
+    )
+    assert changed.status_code == 200
+    assert "changed since" in only_error(shared_client.post(route, json=body), "/plan_id")["detail"]
+    gone = shared_client.delete(at, headers={"If-Match": changed.headers["ETag"]})
+    assert gone.status_code == 204
+    detail = only_error(shared_client.post(route, json=body), "/plan_id")["detail"]
+    assert "soon-another" in detail
+    # What it cost and served when it was made is still known.
+    assert post(shared_client, "serving-cost", plan_id=made["id"])["per_hour"]
+
+
+def test_a_plan_brings_its_price_with_its_day(shared_client: FlaskClient, plan: dict[str, Any]):
+    cost = plan["recommended"]["cost"]
+    for path, more in (
+        ("break-even", {"training_cost": 1, "price_per_call": 1}),
+        ("serving-cost", {}),
+        ("self-host-vs-api", {"input_per_mtok": 1, "output_per_mtok": 1}),
+    ):
+        (used,) = post(shared_client, path, plan_id=plan["id"], **more)["prices_used"]
+        assert (used["name"], used["as_of"]) == ("h100-sxm-80gb", cost["price_as_of"])
+    price = {"amount_per_hour": "2", "currency": "USD", "as_of": "2024-01-01", "source": "a list"}
+    known = shared_client.get("/v1/hardware-profiles/h100-sxm-80gb").get_json()
+    fields = ("name", "vendor", "memory_gib", "memory_bandwidth_gb_s", "dense_tflops",
+              "interconnect", "accelerators_per_node")  # fmt: skip
+    for day, warned in (("2024-01-01", "price_stale"), (None, "price_undated")):
+        device = {name: known[name] for name in fields} | {"price": price | {"as_of": day}}
+        made = shared_client.post("/v1/plans", json=PLAN | {"hardware": [device]}).get_json()
+        assert warned in codes(post(shared_client, "serving-cost", plan_id=made["id"]))
+
+
+def test_a_plan_may_be_bought_otherwise_than_it_was_priced(
+    shared_client: FlaskClient, plan: dict[str, Any]
+):
+    own = post(shared_client, "serving-cost", plan_id=plan["id"])
+    price = Decimal(own["purchase"]["accelerator_hour_price"])
+    half = {"price_per_hour": str(price / 2)}
+    for more in ({"reserved": half}, {"spot": half}, {"accelerator_hour_price": str(price / 2)}):
+        answer = post(shared_client, "serving-cost", plan_id=plan["id"], **more)
+        assert Decimal(answer["per_hour"]) * 2 == Decimal(own["per_hour"])
+        assert float(answer["per_request"]) * 2 == pytest.approx(float(own["per_request"]))
+    assert answer["prices_used"] == []
 
 
 @pytest.mark.parametrize("path", ["break-even", "serving-cost", "self-host-vs-api"])
@@ -360,6 +504,39 @@ def test_a_reservation_and_a_spot_price_above_on_demand(shared_client: FlaskClie
     only_error(shared_client.post("/v1/economics/serving-cost", json=both), "/reserved")
     idle = own | {"reserved": {"price_per_hour": 1}, "billing": "scale_to_zero"}
     only_error(shared_client.post("/v1/economics/serving-cost", json=idle), "/billing")
+
+
+def test_a_listed_reservation_or_spot_price_is_no_price_on_demand(shared_client: FlaskClient):
+    own = {"accelerators": 1, "output_tokens_per_s": 1000, "utilization": 1}
+    reserved = "aws-a100-sxm-40gb-reserved-1y-us-east-northern-virginia"
+    route, half = "/v1/economics/serving-cost", {"price_per_hour": 1}
+    for offer in (reserved, "verda-h100-spot-fin-02"):
+        body = own | {"accelerator_offer": offer, "billing": "always_on"}
+        assert shared_client.post(route, json=body).status_code == 200
+        for way in ("spot", "reserved"):
+            only_error(shared_client.post(route, json=body | {way: half}), "/accelerator_offer")
+    idle = own | {"accelerator_offer": reserved, "billing": "scale_to_zero"}
+    assert only_error(shared_client.post(route, json=idle), "/billing")["allowed"] == ["always_on"]
+    owned = {"capex": 1000, "life_years": 4, "power_kw": 1, "price_per_kwh": "0.1"}
+    answer = post(shared_client, "ownership", **owned, accelerator_offer=reserved)
+    assert "reserved_rent" in codes(answer)
+
+
+def test_the_utilization_that_is_assumed_is_said_with_its_source(shared_client: FlaskClient):
+    prices = {"training_price_per_hour": 2, "serving_price_per_hour": 2, "output_share": 0.5,
+              "training_peak_tflops": 989, "serving_peak_tflops": 989}  # fmt: skip
+    body = {"reference_parameters": 13e9, "inference_tokens": 2e12, "constants": "sardana_code"}
+    size = post(shared_client, "inference-aware-size", **body, prices=prices)
+    run = {"parameters_active": 8e9, "tokens": 15e12, "peak_tflops": 989, "price_per_hour": 2}
+    training = post(shared_client, "training-cost", **run)
+    assert size["inputs"]["prices"]["training_mfu"] == training["implied_mfu"] == 0.28
+    for answer in (size, training):
+        said = {each["code"]: each["detail"] for each in answer["assumptions"]}
+        assert "34 published runs" in said["typical_mfu"]
+    assert "2401.00448" in {c["code"]: c["detail"] for c in size["assumptions"]}["serving_mfu"]
+    own = prices | {"training_mfu": 0.5, "input_mfu": 0.4}
+    answer = post(shared_client, "inference-aware-size", **body, prices=own)
+    assert not {"typical_mfu", "serving_mfu"} & {each["code"] for each in answer["assumptions"]}
 
 
 def test_an_elasticity_gives_the_best_price_or_says_that_there_is_none(
