@@ -22,8 +22,9 @@ from advisor.core.fitting import evaluator
 from advisor.core.workload import PlanRequest, Workload
 
 _HALVINGS = 10
-_ROUNDING = 1e-4
-"""Between a figure of an answer and the same one computed again."""
+_SAME = 1e-2
+"""Between the saturation that was answered and that of the deployment alone, whose curves are
+interpolated between other numbers of sequences."""
 _DEGREES = (
     "tensor_parallel", "pipeline_parallel", "expert_parallel", "attention_data_parallel",
     "decode_context_parallel",
@@ -42,7 +43,7 @@ def capacity(request: PlanRequest, candidate: Mapping[str, Any]) -> float:
     each = serving * request.serving.router_efficiency
     saturation = each * float(found.saturation[0]) if len(found.layouts) == 1 else 0.0
     if not isclose(saturation, candidate["throughput"]["saturation_requests_per_s"],
-                   rel_tol=_ROUNDING):  # fmt: skip
+                   rel_tol=_SAME):  # fmt: skip
         detail = "What it was made from has changed since: its profiles, or how plans are computed."
         raise InvalidInput(FieldError("", detail))
     low, high = 0.0, saturation * request.limits.max_utilization

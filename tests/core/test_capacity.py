@@ -44,10 +44,11 @@ def holds(asked: PlanRequest, candidate: dict[str, Any], rate: float) -> bool:
         {"slo": {"ttft_p95_ms": 200}, "limits": {"spare_replicas": 1}},
         {"slo": {"tpot_p95_ms": 20}, "load": workload(1000, 250, request_rate_per_s=90.0)},
         {"slo": {"tpot_p95_ms": 12}, "load": workload(1000, 250, concurrency=32)},
+        {"slo": {"tpot_p95_ms": 50}, "load": workload(1000, 250, concurrency=16)},
         {"slo": {"tpot_p95_ms": 30}, "load": workload(1000, 250, saturate=True)},
         {"slo": {"e2e_p95_ms": 9000}, "of": "llama-3.1-70b", "limits": {"max_utilization": 0.8}},
     ],
-    ids=["ttft", "spares", "many", "closed", "saturated", "70b"],
+    ids=["ttft", "spares", "many", "closed", "wide", "saturated", "70b"],
 )
 def test_at_its_capacity_a_plan_holds_and_a_little_above_it_does_not(fields: dict[str, Any]):
     asked = request(**fields)

@@ -51,12 +51,17 @@ def test_fields_of_other_questions_are_unknown_here(shared_client: FlaskClient):
 
 @pytest.mark.parametrize("path", ["break-even", "sensitivity"])
 def test_more_calls_than_are_ever_sold_are_warned_of(shared_client: FlaskClient, path: str):
-    body = {"training_cost": 5, "price_per_call": 1, "calls_per_month": 100, "monthly_growth": -0.1}
-    body |= {"swing": 0.1} if path == "sensitivity" else {}
+    body: dict[str, Any] = {
+        "training_cost": 5,
+        "price_per_call": 1,
+        "calls_per_month": 100,
+        "monthly_growth": -0.1,
+    }
+    swing = {"swing": 0.1} if path == "sensitivity" else {}
     for more, warned in (({"calls": 1001}, True), ({"calls": 999}, False), ({}, False),
                          ({"calls": 191, "horizon_months": 2}, True),
                          ({"calls": 190, "horizon_months": 2}, False)):  # fmt: skip
-        answer = shared_client.post(f"/v1/economics/{path}", json=body | more).get_json()
+        answer = shared_client.post(f"/v1/economics/{path}", json=body | swing | more).get_json()
         assert ("calls_beyond_sales" in codes(answer)) is warned
 
 
@@ -122,7 +127,7 @@ def test_a_horizon_beyond_fifty_years_is_cut_and_later_is_not_never(shared_clien
 # Figures from plans, profiles and price lists
 
 
-PLAN = {
+PLAN: dict[str, Any] = {
     "model": "meta-llama-3.1-8b",
     "hardware": ["h100-sxm-80gb"],
     "workload": {
