@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -167,6 +167,14 @@ def test_a_plan_gives_the_serving_cost_at_its_load(
     for figure in ("per_million_total_tokens", "per_request"):
         assert float(answer[figure]) == pytest.approx(float(cost[figure]), rel=1e-5)
     assert answer["plan"]["verdict"] == "stable"
+    compared = post(shared_client, "serving-cost", plan_id=plan["id"], api_per_mtok="0.5")
+    assert compared["parity"]["self_host_cheaper"] is (
+        Decimal(compared["per_million_total_tokens"]) < Decimal("0.5")
+    )
+    # How far its load is below what it could serve is another question's: no share of it is shown.
+    assert compared["parity"]["utilization"] is None
+    assert compared["per_million_output_tokens_at_full_use"] is None
+    assert "self-host-vs-api" in str(compared["null_reasons"])
     assert "slo_unverified" not in codes(answer)
 
 
@@ -352,10 +360,11 @@ def test_currencies_that_differ_take_a_dated_rate(shared_client: FlaskClient, pl
     dollars = post(shared_client, "break-even", **(sums | {"currency": "USD"}))
     assert float(old["markup_on_cost"]) > float(dollars["markup_on_cost"])
     assert "rate_stale" in codes(old)
-    response = shared_client.post(
-        "/v1/economics/serving-cost", json=asked | {"exchange_rate": rate | {"as_of": "recently"}}
-    )
-    only_error(response, "/exchange_rate/as_of")
+    tomorrow_week = (now().date() + timedelta(days=7)).isoformat()
+    for day in ("recently", tomorrow_week):
+        wrong = asked | {"exchange_rate": rate | {"as_of": day}}
+        response = shared_client.post("/v1/economics/serving-cost", json=wrong)
+        assert only_error(response, "/exchange_rate/as_of")["given"] == day
 
 
 def test_a_rate_that_converts_nothing_is_said_to(shared_client: FlaskClient, plan: dict[str, Any]):
@@ -475,6 +484,37 @@ def test_an_accelerator_of_the_catalogue_brings_its_peak_and_its_price(
         only_error(shared_client.post("/v1/economics/training-cost", json=run | wrong), pointer)
 
 
+@pytest.mark.parametrize(
+    ("path", "field", "body"),
+    [
+        ("serving-cost", "accelerator_offer", {"accelerators": 1, "output_tokens_per_s": 1,
+                                               "utilization": 1, "billing": "always_on"}),
+        ("ownership", "accelerator_offer", {"capex": 1, "life_years": 4, "power_kw": 1,
+                                            "price_per_kwh": 0}),
+        ("training-cost", "accelerator", {"parameters_active": 8e9, "tokens": 15e12}),
+        ("training-cost", "accelerator_offer", {"parameters_active": 8e9, "tokens": 15e12,
+                                                "peak_tflops": 989}),
+        ("request-price", "api_offer", {"uncached_input_tokens": 1, "visible_output_tokens": 1}),
+        ("self-host-vs-api", "api_offer", {"input_tokens": 1, "output_tokens": 1,
+                                           "replica_cost_per_month": 1,
+                                           "replica_capacity_requests_per_month": 1}),
+    ],
+)  # fmt: skip
+def test_a_name_that_is_not_known_is_refused_with_the_nearest_and_never_costs_0(
+    shared_client: FlaskClient, path: str, field: str, body: dict[str, Any]
+):
+    # A public calculator makes the cost of an unknown accelerator 0, another one makes one up.
+    unknown = "together-gpt-oss-12b" if field == "api_offer" else "h100-sxm-81gb"
+    response = shared_client.post(f"/v1/economics/{path}", json=body | {field: unknown})
+    error = only_error(response, f"/{field}")
+    assert (error["given"], bool(error["nearest"])) == (unknown, True)
+
+
+def test_an_accelerator_without_a_price_is_not_free(shared_client: FlaskClient):
+    run = {"parameters_active": 8e9, "tokens": 15e12, "accelerator": "mi325x"}
+    only_error(shared_client.post("/v1/economics/training-cost", json=run), "/price_per_hour")
+
+
 def test_a_price_a_thousand_times_off_makes_the_unit_doubtful(shared_client: FlaskClient):
     tokens = {"uncached_input_tokens": 1000, "visible_output_tokens": 500}
     per_token = {"input_per_mtok": "0.00000055", "output_per_mtok": "0.00000219"}
@@ -483,7 +523,10 @@ def test_a_price_a_thousand_times_off_makes_the_unit_doubtful(shared_client: Fla
         == 2
     )
     usual = {"input_per_mtok": "0.55", "output_per_mtok": "2.19"}
-    assert "unusual_price" not in codes(post(shared_client, "request-price", **tokens, **usual))
+    rupiah = {"input_per_mtok": 9000, "output_per_mtok": 36_000, "currency": "IDR"}
+    for prices in (usual, rupiah):
+        answer = post(shared_client, "request-price", **tokens, **prices)
+        assert "unusual_price" not in codes(answer)
 
 
 def test_cached_tokens_without_a_price_cost_what_others_do_and_it_is_said(

@@ -169,7 +169,9 @@ class ServingCostAnswer(NullReasonsAnswer):
     per_million_input_tokens = DecimalText("Their part of the bill.", allow_none=True)
     per_million_cached_input_tokens = DecimalText("Their part of the bill.", allow_none=True)
     per_million_total_tokens = DecimalText("The whole bill over all tokens.", allow_none=True)
-    per_million_output_tokens_at_full_use = DecimalText("Their part, if all were sold.")
+    per_million_output_tokens_at_full_use = DecimalText(
+        "Their part, if all were sold; null: of a plan.", allow_none=True
+    )
     per_request = DecimalText("The whole bill over the requests.", allow_none=True)
     allocation = Section(AllocationAnswer)
     purchase = Section(PurchaseAnswer)

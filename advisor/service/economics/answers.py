@@ -47,6 +47,9 @@ class Sources:
         sources = cls(body["currency"], rate)
         if rate is not None:
             age = (now().date() - date.fromisoformat(rate.as_of)).days
+            if age < -1:  # it may be tomorrow already somewhere
+                detail = "This day is yet to come."
+                raise InvalidInput(FieldError("/exchange_rate/as_of", detail, given=rate.as_of))
             if age > STALE_AFTER_DAYS:
                 sources.warn("rate_stale", f"The exchange rate is {age} days old.")
         return sources
@@ -178,7 +181,9 @@ def token_prices(body: Body, sources: Sources) -> dict[str, Decimal | None]:
 
 
 def doubt_units(amounts: Mapping[str, Decimal | None], sources: Sources) -> None:
-    """Warn of prices per million tokens a thousand times beyond what any API charges."""
+    """Warn of prices per million tokens a thousand times beyond what any API charges in USD."""
+    if sources.currency != "USD":
+        return
     listed = [p for each in api_prices().values() for p in (each.input_per_mtok,
               each.output_per_mtok)]  # fmt: skip
     least, most = min(listed), max(listed)

@@ -73,12 +73,16 @@ def cost_of_serving(database: Database, body: Body) -> dict[str, Any]:
         inputs, purchase = _planned(body, plan, sources)
     found = serving_cost(inputs)
     doubt_units({"per_million_output_tokens": found.per_million_output_tokens}, sources)
-    figures = vars(found) | {
-        "allocation": _shares(found),
-        "purchase": purchase,
-        "parity": _parity(body, found, inputs),
-        "plan": None if plan is None else plan.as_dict(),
-    }
+    figures = (
+        vars(found)
+        | ({} if plan is None else _not_of_a_plan(found))
+        | {
+            "allocation": _shares(found),
+            "purchase": purchase,
+            "parity": _parity(body, found, None if plan is not None else inputs),
+            "plan": None if plan is None else plan.as_dict(),
+        }
+    )
     return answer(figures, body, sources, assumptions=_billing(inputs, found.allocation, plan),
                   not_included=NOT_IN_HOURS)  # fmt: skip
 
@@ -181,20 +185,29 @@ def _planned(
     return inputs, purchase
 
 
+def _not_of_a_plan(found: ServingCost) -> dict[str, Any]:
+    """What a plan does not say: it is made for a load, not for full use."""
+    name = "per_million_output_tokens_at_full_use"
+    detail = "A plan is of one load: self-host-vs-api finds the most that it serves."
+    return {name: None, "null_reasons": found.null_reasons | {name: detail}}
+
+
 def _shares(found: ServingCost) -> dict[str, Any]:
     shares = vars(found.allocation)
     return {k: float(v) if isinstance(v, Fraction) else v for k, v in shares.items()}
 
 
-def _parity(body: Body, found: ServingCost, inputs: ServingCostInputs) -> dict[str, Any] | None:
-    """What it takes to match an API's blended price."""
+def _parity(
+    body: Body, found: ServingCost, inputs: ServingCostInputs | None
+) -> dict[str, Any] | None:
+    """What it takes to match an API's blended price; `inputs` where they say what full use is."""
     api = body["api_per_mtok"]
     if api is None:
         return None
     needed = parity_tokens_per_s(found.per_hour, api)
     total = found.per_million_total_tokens
     share = None
-    if total is not None:
+    if total is not None and inputs is not None:
         full = serving_cost(replace(inputs, utilization=Fraction(1))).per_million_total_tokens
         assert full is not None
         starting = inputs.starting_share if inputs.billing == "scale_to_zero" else None
