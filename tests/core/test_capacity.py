@@ -80,3 +80,14 @@ def test_a_plan_of_a_profile_that_is_another_one_now_is_refused():
     for changed in (replace(asked, hardware=(slower,)), replace(asked, hardware=(device("a100"),))):
         with pytest.raises(InvalidInput, match="changed since"):
             capacity(changed, found)
+
+
+def test_a_simulation_misses_the_slo_a_little_above_the_capacity_and_not_below():
+    asked = request(slo=TIGHT)
+    most = capacity(asked, recommended(asked))
+    fixed: dict[str, Any] = {"replicas": (1,), "tensor_parallel": (1,)}
+    for share, meets in ((0.95, True), (1.05, False)):
+        load = workload(1000, 250, request_rate_per_s=share * most)
+        found = plan(request(slo=TIGHT, load=load, limits=fixed, verify=True)).as_dict()
+        simulated = (found["recommended"] or found["nearest"])["verification"]
+        assert simulated["slo_met"] is meets
