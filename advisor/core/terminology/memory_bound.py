@@ -50,8 +50,10 @@ class MemoryBound:
         elif sentence.has_other_sense(claim, wording):
             return None
         finding = self._asked(claim, hints)
-        if sentence.is_denied(claim):
+        if sentence.is_denied(claim) or self._is_refused(passage):
             return findings.denied(finding)
+        if not in_field and not any(cue.decides_anywhere for cue in deciding):
+            deciding = []
         sense = claim.qualifier or senses.sense_of(deciding or self._beside(passage, claim))
         if sense == "capacity" and not in_field and not _is_of_computing(hints):
             return None
@@ -69,11 +71,20 @@ class MemoryBound:
             senses.lean_of(hints), tuple(cue.as_dict() for cue in hints),
         )  # fmt: skip
 
+    def _is_refused(self, passage: Passage) -> bool:
+        """Whether the sentence is a question that the next one answers with no."""
+        following = passage.beside(1)
+        return passage.is_question and senses.opens_as(
+            self._document.vocabulary, following.words, "refusal"
+        )
+
     def _beside(self, passage: Passage, claim: Phrase) -> list[Cue]:
         """Cues of the sentence that explains this one, or of which this one is the consequence."""
         vocabulary = self._document.vocabulary
         beside: list[Token] = []
-        if senses.opens_as(vocabulary, passage.beside(1).words, "explanation"):
+        if senses.opens_as(vocabulary, passage.beside(1).words, "explanation") or senses.opens_as(
+            vocabulary, passage.words, "reason_asked"
+        ):
             beside += passage.beside(1).words
         if senses.opens_as(vocabulary, passage.words, "consequence"):
             beside += passage.beside(-1).words
