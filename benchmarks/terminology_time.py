@@ -31,7 +31,9 @@ def main() -> None:
     for text_format in ("markdown", "rst", "html", "code"):
         units = {unit: _read_ms(unit, text_format) for unit in HOSTILE_MARKUP}
         worst = max(units, key=units.__getitem__)
-        print(f"  {f'worst of hostile {text_format}':26} {units[worst]:6.0f} ms, {worst!r} repeated")
+        print(
+            f"  {f'worst of hostile {text_format}':26} {units[worst]:6.0f} ms, {worst!r} repeated"
+        )
 
 
 def _read_ms(unit: str, text_format: str) -> float:
