@@ -623,8 +623,9 @@ def test_a_negated_subject_or_a_no_that_follows_denies(text: str) -> None:
 
 
 def test_a_question_for_the_reason_is_answered_by_the_next_sentence() -> None:
-    text = "Why is LLM decode memory-bound? Each step streams all weights from HBM."
-    assert only(text).sense == "bandwidth"
+    finding = only("Why is LLM decode memory-bound? Each step streams all weights from HBM.")
+    assert finding.sense == "bandwidth"
+    assert "loading per token" in {cue["name"] for cue in finding.cues}
 
 
 @pytest.mark.parametrize(

@@ -49,12 +49,13 @@ class MemoryBound:
                 return None
         elif sentence.has_other_sense(claim, wording):
             return None
-        finding = self._asked(claim, hints)
         if sentence.is_denied(claim) or self._is_refused(passage):
-            return findings.denied(finding)
-        if not in_field and not any(cue.decides_anywhere for cue in deciding):
-            deciding = []
-        sense = claim.qualifier or senses.sense_of(deciding or self._beside(passage, claim))
+            return findings.denied(self._asked(claim, hints))
+        if not in_field:
+            deciding = [cue for cue in deciding if cue.decides_anywhere]
+        deciding = deciding or self._beside(passage, claim)
+        finding = self._asked(claim, list(dict.fromkeys((*deciding, *hints))))
+        sense = claim.qualifier or senses.sense_of(deciding)
         if sense == "capacity" and not in_field and not _is_of_computing(hints):
             return None
         if sense is None:
@@ -92,7 +93,8 @@ class MemoryBound:
             return []
         # As if the claim led them.
         words = [Token(TERM, claim.start, claim.end), *beside]
-        return Sentence(vocabulary, words, ()).cues_of(claim, "")[0]
+        found = Sentence(vocabulary, words, ()).cues_of(claim, "")[0]
+        return [cue for cue in found if cue.decides_anywhere]
 
     def _as_defined(self, finding: Finding) -> Finding:
         """The finding in the sense that the text defined before, if it did."""
