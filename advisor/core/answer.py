@@ -134,8 +134,10 @@ class CandidateWriter:
             ("per_million_output_tokens", "per_million_total_tokens", "per_request")
         )
         if hourly is None or layout.hardware.price is None:
-            return {"per_hour": None, **empty, "currency": None}
-        answer = {"per_hour": money(hourly), **empty, "currency": layout.hardware.price.currency}
+            return {"per_hour": None, **empty, "currency": None, "price_as_of": None}
+        price = layout.hardware.price
+        answer = {"per_hour": money(hourly), **empty, "currency": price.currency}
+        answer["price_as_of"] = None if price.as_of is None else price.as_of.isoformat()
         if self.candidates.served.verdict[row] == "unstable":
             return answer
         workload = self.request.workload

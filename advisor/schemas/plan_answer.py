@@ -106,6 +106,7 @@ class CostAnswer(Answer):
     )
     per_request = DecimalText("The whole cost over the requests served.", allow_none=True)
     currency = Currency(allow_none=True)
+    price_as_of = Text("Day of the price; null: not known.", allow_none=True)
 
 
 class EngineSettingsAnswer(Answer):
