@@ -16,6 +16,7 @@ from advisor.core.workload import (
     ENGINES,
     KV_PRECISIONS,
     OBJECTIVES,
+    ROUTINGS,
     SLO_KEYS,
     STARTS,
     WEIGHT_PRECISIONS,
@@ -160,6 +161,10 @@ def _words(words: Iterable[str]) -> str:
 @click.option(
     "--engine", "serving__engine", metavar="WORD", help=f"{_words(ENGINES)}.  [default: vllm]"
 )
+@click.option(
+    "--routing", "serving__routing", metavar="WORD",
+    help=f"Of an open load: {_words(ROUTINGS)}.  [default: random]",
+)  # fmt: skip
 @click.option(
     "--max-candidates", type=int, metavar="N",
     help=f"Most candidates shown, best first.  [default: {MOST_ROWS}; with --json 50]",

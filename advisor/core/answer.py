@@ -342,6 +342,7 @@ def inputs(request: PlanRequest) -> dict[str, Any]:
             "max_num_batched_tokens": serving.max_num_batched_tokens,
             "pipeline_layers": _degrees(serving.pipeline_layers),
             "router_efficiency": serving.router_efficiency,
+            "routing": serving.routing,
             "speculative": asdict(drafts) if drafts.draft_tokens else None,
         },
         "max_candidates": request.max_candidates,

@@ -28,6 +28,7 @@ WEIGHT_PRECISIONS = (
     "int4_g32", "int4_channel", "nf4", "mxfp4", "nvfp4",
 )  # fmt: skip
 KV_PRECISIONS = ("bf16", "fp16", "fp8", "int8")
+ROUTINGS = ("random", "least_loaded")
 ENGINES = ("vllm", "sglang", "tensorrt_llm", "generic")
 BURSTIEST_MODELLED = 3.0
 """Variation of arrivals up to which latencies under bursts follow simulation and rise with load."""
@@ -202,6 +203,7 @@ class Serving:
     max_num_batched_tokens: int | None = None
     pipeline_layers: tuple[int, ...] | None = None
     router_efficiency: float = 1.0
+    routing: str = "random"
     speculative: Speculation = NO_SPECULATION
 
 

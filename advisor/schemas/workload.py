@@ -13,6 +13,7 @@ from advisor.core.workload import (
     MAX_P95_TO_MEAN,
     NO_SPECULATION,
     REQUESTS_A_CLIENT,
+    ROUTINGS,
     STARTS,
     WEIGHT_PRECISIONS,
     Length,
@@ -223,6 +224,11 @@ class ServingBody(Closed):
     )  # fmt: skip
     router_efficiency = Number("Share of the replicas' capacity that the router reaches.",
                                1e-2, 1, load_default=1.0)  # fmt: skip
+    routing = Choice(
+        "How an open load's requests find their replica. `random`: as a Kubernetes service deals "
+        "them out by default; `least_loaded`: to one with the fewest requests in flight.",
+        ROUTINGS, load_default="random",
+    )  # fmt: skip
 
     speculative = Section(
         SpeculativeBody, "Speculative decoding; null: none.", allow_none=True, load_default=None

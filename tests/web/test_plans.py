@@ -221,7 +221,7 @@ REFUSED = [
     ("limits.tensor_parallel", 8, ["/limits/tensor_parallel"]),
     ("limits.pipeline_parallel", None, ["/limits/pipeline_parallel"]),
     ("serving.engine", "vlm", ["/serving/engine"]),
-    ("serving.routing", "random", ["/serving/routing"]),
+    ("serving.routing", "least-loaded", ["/serving/routing"]),
     ("hardware", [], ["/hardware"]),
     ("hardware", "h100-sxm-80gb", ["/hardware"]),
     ("hardware", ["h100-sxm-80gb"] * 65, ["/hardware"]),
