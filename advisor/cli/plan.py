@@ -12,6 +12,7 @@ import click
 from advisor.cli import ask
 from advisor.cli.plan_report import MOST_ROWS, report
 from advisor.cli.tables import console
+from advisor.cli.traces import COLUMNS, trace_in
 from advisor.core.workload import (
     ENGINES,
     KV_PRECISIONS,
@@ -107,6 +108,11 @@ def _words(words: Iterable[str]) -> str:
 @click.option(
     "--num-requests", "workload__num_requests", type=int, metavar="N",
     help="Requests of a burst.  [default: 10 x concurrency]",
+)  # fmt: skip
+@click.option(
+    "--trace", "workload__trace", metavar="FILE.csv", callback=_read_by(trace_in),
+    help="Open load: requests as they came, replayed; columns "
+    f"{' or '.join(','.join(columns) for columns in COLUMNS)}.",
 )  # fmt: skip
 @click.option("--saturate", "workload__saturate", is_flag=True, help="As much load as is served.")
 @click.option(

@@ -37,6 +37,9 @@ MOST_SIMULATED = 20
 MOST_VERIFIED = 10
 """Plans that are checked by simulation, at most."""
 
+MOST_REPLAYED = 4
+"""Plans that a trace is replayed on, at most."""
+
 MEASURED = 2000
 """Requests measured of a steady load: the p95 of exponential waits is then right within 4 %."""
 
@@ -189,14 +192,19 @@ def simulate_steady(
     what was computed of them. A plan that is unstable, or takes too much work, has a reason."""
     if evaluator.request.serving.speculative.draft_tokens:
         return Simulated(reason="Speculative decoding is not simulated.")
-    if closed_form.verdict[0] == "unstable":
+    trace = evaluator.request.workload.trace
+    if closed_form.verdict[0] == "unstable" and trace is None:
         return Simulated(reason="The load exceeds what the plan serves: its queue has no end.")
     mode = evaluator.request.workload.mode
     replica = _replica(evaluator, layout)
     levelled = mode == "open" and evaluator.request.serving.routing == "least_loaded"
     drawn = {"open": _open, "closed": _closed, "saturated": _saturated}[mode]
     try:
-        if levelled and serving > 1:
+        if trace is not None:
+            requests = trace.requests(evaluator.request.workload.prefix_cache_hit)
+            work.take(len(requests))
+            parts = _routed(evaluator, replica, requests, serving, work, 0, 0)
+        elif levelled and serving > 1:
             parts = _levelled(evaluator, replica, serving, closed_form, work)
         else:
             parts = [
@@ -207,7 +215,11 @@ def simulate_steady(
             ]
     except TooMuchWork:
         return Simulated(reason=f"A simulation takes more than the {MOST_WORK:,.0f} steps allowed.")
-    found = _measured(evaluator, layout, serving, parts, float(closed_form.concurrency[0]))
+    concurrency = float(closed_form.concurrency[0])
+    if trace is not None:
+        seconds = parts[0].end_s - parts[0].start_s
+        concurrency = sum(float(part.run.e2e.sum()) for part in parts) / seconds
+    found = _measured(evaluator, layout, serving, parts, concurrency)
     if mode != "saturated" or found.served is None:
         return found
     undefined = Latency(np.full(1, np.nan), np.full((1, len(LEVELS)), np.nan))
@@ -486,7 +498,8 @@ def best_plans(decided: Decision) -> list[tuple[int, int]]:
 def verified(decided: Decision) -> dict[int, Simulated]:
     """The plan recommended, or the nearest, and those along the front, simulated; by row."""
     subject = decided.recommended if decided.recommended is not None else decided.nearest
-    front = _along(decided.pareto[: decided.request.max_candidates].tolist(), MOST_VERIFIED - 1)
+    most = MOST_VERIFIED if decided.request.workload.trace is None else MOST_REPLAYED
+    front = _along(decided.pareto[: decided.request.max_candidates].tolist(), most - 1)
     rows = list(dict.fromkeys(row for row in (subject, *front) if row is not None))
     table, spare, work = decided.candidates, decided.request.limits.spare_replicas, Work()
     return {

@@ -81,7 +81,8 @@ def planned_serving(plan: Mapping[str, Any]) -> PlannedServing:
         _refuse(plan, f"This plan has no cost: the price of {best['hardware']} is not known.")
     if best["cost"]["per_request"] is None:
         _refuse(plan, f"This plan does not hold its load: it is {best['load']['verdict']}.")
-    workload = plan["inputs"]["workload"]
+    # What a trace leaves out of the inputs is measured of it.
+    workload = plan["inputs"]["workload"] | (plan.get("trace") or {})
     served = _exact(best["throughput"]["requests_per_s"])
     asked = workload.get("request_rate_per_s")
     mean = served if asked is None else min(served, _exact(asked))
