@@ -79,7 +79,7 @@ def _open(workload: Workload, rate: float) -> Workload:
     """The same requests, arriving at a rate [1/s]."""
     return replace(
         workload, request_rate_per_s=rate, peak_to_mean=1.0, concurrency=None, saturate=False,
-        start="steady", num_requests=None,
+        start="steady", num_requests=None, trace=None,
     )  # fmt: skip
 
 

@@ -163,6 +163,7 @@ class Evaluator:
             self.front_end[layout],
             self.request.serving.router_efficiency,
             self.request.serving.speculative,
+            self.request.serving.routing,
         )
 
     def largest_counts(self) -> Index:

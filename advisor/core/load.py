@@ -61,7 +61,7 @@ class Served:
 class Replicas:
     """The rows to evaluate, arrays of shape (rows,): which layout's curves, how many sequences a
     replica serves at once, what it then serves [requests/s], how many replicas serve, and the front
-    end's time a request [s]; how tokens are drafted."""
+    end's time a request [s]; how tokens are drafted, and how requests find their replica."""
 
     layout: Index
     slots: Index
@@ -70,6 +70,7 @@ class Replicas:
     front_end: Array
     router_efficiency: float = 1.0
     speculation: Speculation = NO_SPECULATION
+    routing: str = "random"
 
     def within(self, columns: int) -> Replicas:
         """The same rows on curves that stop at n = `columns`, which they need no more of."""

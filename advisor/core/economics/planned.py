@@ -85,7 +85,9 @@ def planned_serving(plan: Mapping[str, Any]) -> PlannedServing:
     if best is None:
         detail = f"This plan recommends nothing: {plan['reason']}"
         raise InvalidInput(FieldError("/plan_id", detail, given=plan["id"]))
-    workload, cost = plan["inputs"]["workload"], best["cost"]
+    # What a trace leaves out of the inputs is measured of it.
+    workload = plan["inputs"]["workload"] | (plan.get("trace") or {})
+    cost = best["cost"]
     day = cost.get("price_as_of")  # Plans that were stored by earlier versions have none.
     served = _exact(best["throughput"]["requests_per_s"])
     asked = workload.get("request_rate_per_s")
