@@ -22,15 +22,23 @@ from tests.core.profiles import CONFIGS, IDEAL, model
 EFFICIENCIES = (
     "bandwidth_efficiency", "gemm_efficiency", "fp8_gemm_factor", "expert_bandwidth_factor",
     "expert_gemm_factor", "mla_attention_factor", "overlap_residue", "link_efficiency",
-    "shared_link_efficiency", "network_efficiency", "cache_bandwidth_efficiency",
+    "shared_link_efficiency", "network_efficiency",
 )  # fmt: skip
 FIXED_COSTS = (
     "layer_overhead_us", "moe_layer_overhead_us", "step_overhead_ms", "moe_step_overhead_ms",
     "latent_layer_overhead_us", "sequence_overhead_us",
     "front_end_ms", "moe_front_end_ms", "collective_latency_us", "shared_collective_latency_us",
     "network_latency_us", "front_end_token_us", "collective_skew_us", "collective_growth_us",
-    "shared_collective_growth_us", "moe_sequence_overhead_us", "latent_front_end_ms",
+    "shared_collective_growth_us",
 )  # fmt: skip
+
+
+ALIKE = {
+    "cache_bandwidth_efficiency": "bandwidth_efficiency",
+    "moe_sequence_overhead_us": "sequence_overhead_us",
+    "latent_front_end_ms": "front_end_ms",
+}
+"""Coefficients that are given what another of their kind draws."""
 
 
 class NoConstantsOfTheCode(HypothesisProvider):
@@ -76,6 +84,7 @@ def accelerators(draw: st.DrawFn) -> HardwareProfile:
     if overrides is None:
         overrides = {name: draw(spread(0.05, 1)) for name in EFFICIENCIES}
         overrides |= {name: draw(spread(0.1, 30)) for name in FIXED_COSTS}
+        overrides |= {name: overrides[like] for name, like in ALIKE.items()}
     return HardwareProfile(
         name="any",
         vendor="any",
