@@ -1,9 +1,9 @@
-"""Fitting coefficients to measured rows: damped least squares of log ratios.
+"""Fitting coefficients to measured rows: least squares of log ratios.
 
 Which are fitted stands in `coefficients.toml` (`fitted`, by key). Each is drawn to that of the next
 wider key, "tensorrt_llm/hopper" to "hopper", a default to the value that it has: `_SPREAD` is how
 far it goes from there by itself, in logarithms of a cost or of the odds of a share. So what no row
-tells is as the rest.
+tells is as the rest. Rows that are not those of the data file draw it from its values instead.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ _REWEIGHTED = 8
 @dataclass(frozen=True)
 class Fit:
     """Coefficients by name and key, with what they were fitted to: the residuals, their noise, and
-    how each log ratio changes with each coefficient, (residuals, coefficients)."""
+    how each log ratio changes with each coefficient, (residuals, coefficients). `from_stated`: each
+    is drawn to its value in the data file, not to that of the next wider key."""
 
     keys: tuple[Key, ...]
     start: Array
@@ -76,6 +77,7 @@ class Fit:
     residuals: tuple[Residual, ...]
     noise: Array
     slopes: Array
+    from_stated: bool = False
 
     @property
     def values(self) -> dict[Key, float]:
@@ -101,12 +103,14 @@ class Fit:
         chosen = np.array([each.row.id not in hidden for each in self.residuals])
         ratios = np.array([each.log_ratio for each in self.residuals])
         noise = self.noise * _crowding(self.residuals)
-        return _step(self.slopes[chosen], ratios[chosen], noise[chosen], *self._prior())
+        return _least_squares(self.slopes[chosen], ratios[chosen], noise[chosen], *self._prior())
 
     def _prior(self) -> tuple[Array, Array]:
-        """Differences from the wider keys as they would change with a step, (coefficients,
+        """Differences from what each is drawn to, as they would change with a step, (coefficients,
         coefficients), and as they are."""
         pull, place = np.eye(len(self.keys)), self.position.copy()
+        if self.from_stated:
+            return pull, place - self.start
         known = {key: i for i, key in enumerate(self.keys)}
         for i, (name, key) in enumerate(self.keys):
             wider = name, wider_key(name, key)
@@ -136,7 +140,9 @@ def wider_key(name: str, key: str) -> str:
     return keys[min(keys.index(key) + 1, len(keys) - 1)]
 
 
-def fit(rows: Sequence[Row], at: Values | None = None, workers: int = 2) -> Fit:
+def fit(
+    rows: Sequence[Row], at: Values | None = None, workers: int = 2, *, from_stated: bool = False
+) -> Fit:
     """Residuals and slopes at some coefficients (those of the data file where not given).
 
     Slopes of loads that end are those of the simulation, of others the closed form's.
@@ -146,10 +152,11 @@ def fit(rows: Sequence[Row], at: Values | None = None, workers: int = 2) -> Fit:
     position = np.array([_place(key, (at or {}).get(key, _stated(key))) for key in keys])
     base = _aimed(rows, simulated, _values(keys, position))
     moves: list[_Move] = [(None, _values(keys, position), rows)]
+    used = [(row, _used(row)) for row in rows]
     for i, key in enumerate(keys):
         moved = position.copy()
         moved[i] += _STEP
-        moves.append((i, _values(keys, moved), [row for row in rows if key in _used(row)]))
+        moves.append((i, _values(keys, moved), [row for row, its in used if key in its]))
     with ProcessPoolExecutor(workers) as pool:
         found = dict(pool.map(_log_ratios, moves))
     ratios = found[None]
@@ -160,7 +167,8 @@ def fit(rows: Sequence[Row], at: Values | None = None, workers: int = 2) -> Fit:
             before = ratios[_name(each)]
             slopes[j, i] = (found[i].get(_name(each), before) - before) / _STEP
     noise = np.array([noise for _, noise in known])
-    return Fit(keys, start, position, tuple(each for each, _ in known), noise, slopes)
+    residuals = tuple(each for each, _ in known)
+    return Fit(keys, start, position, residuals, noise, slopes, from_stated)
 
 
 def _used(row: Row) -> set[Key]:
@@ -212,7 +220,7 @@ def _crowding(residuals: Sequence[Residual]) -> Array:
     return np.array([(max(counts[each], _FEW) / _USUAL) ** 0.25 for each in groups])
 
 
-def _step(slopes: Array, ratios: Array, noise: Array, pull: Array, place: Array) -> Array:
+def _least_squares(slopes: Array, ratios: Array, noise: Array, pull: Array, place: Array) -> Array:
     """A step by iteratively reweighted least squares, each coefficient drawn to the wider ones: by
     how much each difference changes, and how large it is."""
     step = np.zeros(slopes.shape[1])

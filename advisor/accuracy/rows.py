@@ -207,8 +207,8 @@ def _as_benchmarked(row: Row, serving: Serving) -> Serving:
     lengths = row.input_tokens, row.output_tokens
     for source, longest in _BUILT_FOR.items():
         lengths = longest if source in row.source else lengths
-    ranks = row.tensor_parallel
-    found = bench_settings(model_of(row), device_of(row), row.weights, ranks, lengths)
+    formats = row.weights, row.kv_cache or "bf16"
+    found = bench_settings(model_of(row), device_of(row), formats, row.tensor_parallel, lengths)
     return replace(
         serving,
         memory_utilization=row.memory_utilization or CACHE_SHARE,

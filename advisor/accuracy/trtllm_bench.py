@@ -18,8 +18,8 @@ CACHE_SHARE = 0.95
 """`kv_cache_free_gpu_mem_fraction` of the performance overviews ("in many cases"), and what the
 tuning supposes."""
 
-_WEIGHT_BYTES = {"fp8": 1.0, "nvfp4": 0.5}
-_CACHE_PRECISION = {"fp8": "fp8", "nvfp4": "fp8"}
+_WEIGHT_BYTES = {"fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5}
+"""Any other format counts 2, as in the tool."""
 _MOST_SEQUENCES, _MOST_TOKENS = 4096, 32768
 
 
@@ -34,13 +34,14 @@ class BenchSettings:
 def bench_settings(
     model: ModelProfile,
     device: HardwareProfile,
-    weights: str,
+    formats: tuple[str, str],
     ranks: int,
     lengths: tuple[float, float],
 ) -> BenchSettings:
-    """The settings for a model over tensor parallel `ranks`, at mean input and output `lengths`."""
-    inputs, outputs = lengths
-    cache = model.kv_bytes_per_token(_CACHE_PRECISION.get(weights, "bf16"))
+    """The settings for a model over tensor parallel `ranks`, its weights and cache in these
+    `formats`, at mean input and output `lengths`."""
+    (weights, kv_cache), (inputs, outputs) = formats, lengths
+    cache = ranks * model.kv_bytes_per_token(kv_cache, ranks)
     stored = model.architecture.total_parameters * _WEIGHT_BYTES.get(weights, 2.0)
     held = (device.memory_gib * GIB * ranks - stored) * CACHE_SHARE / (cache * (inputs + outputs))
     batch = min(held, _MOST_SEQUENCES)

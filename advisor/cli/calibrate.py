@@ -35,7 +35,7 @@ def calibrate(measurements: Path, rounds: int, write: Path | None) -> None:
     found: Fit | None = None
     values = None
     for number in range(rounds):
-        found = fit(rows, values)
+        found = fit(rows, values, from_stated=True)
         values = found.improved()
         output.print(heading(f"Before step {number + 1}"))
         names = ["metric", "load", "model"]

@@ -301,23 +301,10 @@ def inputs(request: PlanRequest) -> dict[str, Any]:
     """The request with every default filled in."""
     workload, limits, serving = request.workload, request.limits, request.serving
     cost_limit, drafts = limits.max_cost_per_hour, serving.speculative
-    asked = workload if workload.trace is None else None
     return {
         "model": request.model.name,
         "hardware": [device.name for device in request.hardware],
-        "workload": {
-            "request_rate_per_s": asked.request_rate_per_s if asked else None,
-            "concurrency": workload.concurrency,
-            "saturate": workload.saturate,
-            "trace": workload.trace.as_dict() if workload.trace else None,
-            "input_tokens": _length(asked.input_tokens) if asked else None,
-            "output_tokens": _length(asked.output_tokens) if asked else None,
-            "arrival_cv": asked.arrival_cv if asked else 1.0,
-            "peak_to_mean": asked.peak_to_mean if asked else 1.0,
-            "prefix_cache_hit": workload.prefix_cache_hit,
-            "start": workload.start,
-            "num_requests": workload.burst_requests or None,
-        },
+        "workload": _asked(workload),
         "slo": dict(request.slo),
         "objective": request.objective,
         "precision": {
@@ -352,6 +339,28 @@ def inputs(request: PlanRequest) -> dict[str, Any]:
         "max_candidates": request.max_candidates,
         "verify": request.verify,
     }
+
+
+def _asked(workload: Workload) -> dict[str, Any]:
+    """The load as a request has it; of a trace, what is measured of it is left to it."""
+    asked = {
+        "request_rate_per_s": workload.request_rate_per_s,
+        "concurrency": workload.concurrency,
+        "saturate": workload.saturate,
+        "trace": None,
+        "input_tokens": _length(workload.input_tokens),
+        "output_tokens": _length(workload.output_tokens),
+        "arrival_cv": workload.arrival_cv,
+        "peak_to_mean": workload.peak_to_mean,
+        "prefix_cache_hit": workload.prefix_cache_hit,
+        "start": workload.start,
+        "num_requests": workload.burst_requests or None,
+    }
+    if workload.trace is not None:
+        measured = ("request_rate_per_s", "input_tokens", "output_tokens")
+        asked |= dict.fromkeys(measured) | {"arrival_cv": 1.0, "peak_to_mean": 1.0}
+        asked["trace"] = workload.trace.as_dict()
+    return asked
 
 
 def measured_trace(workload: Workload) -> dict[str, Any] | None:

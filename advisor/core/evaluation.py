@@ -323,8 +323,7 @@ def _front_end(request: PlanRequest, layout: Layout) -> float:
     device, engine = layout.hardware, request.serving.engine
     name = "moe_front_end_ms" if request.model.architecture.moe else "front_end_ms"
     milliseconds = coefficient(name, device, engine)
-    stages = stage_loads(request.model, layout.split)
-    if any(cache.latent for stage in stages for cache in stage.caches):
+    if any(stage.latent_layers for stage in stage_loads(request.model, layout.split)):
         milliseconds += coefficient("latent_front_end_ms", device, engine)
     tokens = request.workload.input_tokens.mean
     each = coefficient("front_end_token_us", device, engine) * 1e-6

@@ -108,6 +108,11 @@ class StageLoad:
     all_reduces: int
     widest_activation: float
 
+    @property
+    def latent_layers(self) -> int:
+        """Layers with latent attention."""
+        return sum(cache.layers for cache in self.caches if cache.latent)
+
 
 @lru_cache(maxsize=4096)
 def stage_loads(model: ModelProfile, split: Split) -> tuple[StageLoad, ...]:

@@ -338,8 +338,7 @@ def _device_rates(layout: Layout, stage: StageLoad, engine: str) -> dict[str, _R
     """What the device reaches on each kind of work in this layout's formats."""
     device = layout.hardware
     bandwidth = coefficient("bandwidth_efficiency", device, engine) * device.memory_bytes_s
-    latent = any(load.latent for load in stage.caches)
-    kernel = coefficient("mla_attention_factor", device, engine) if latent else 1.0
+    kernel = coefficient("mla_attention_factor", device, engine) if stage.latent_layers else 1.0
     cache = coefficient("cache_bandwidth_efficiency", device, engine) * device.memory_bytes_s
     stored = layout.split.weights
     quantized, plain = (_gemm(layout, each, engine) for each in (stored, "bf16"))
@@ -384,8 +383,7 @@ def _fixed_seconds(layout: Layout, stage: StageLoad, engine: str, moe: bool) -> 
     device = layout.hardware
     per_layer = coefficient("layer_overhead_us", device, engine) * stage.layers
     per_layer += coefficient("moe_layer_overhead_us", device, engine) * stage.moe_layers
-    latent = sum(cache.layers for cache in stage.caches if cache.latent)
-    per_layer += coefficient("latent_layer_overhead_us", device, engine) * latent
+    per_layer += coefficient("latent_layer_overhead_us", device, engine) * stage.latent_layers
     step = coefficient("moe_step_overhead_ms" if moe else "step_overhead_ms", device, engine)
     return per_layer * 1e-6 + step * 1e-3 / layout.split.pipeline_parallel
 

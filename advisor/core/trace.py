@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from advisor.core.requests import Requests
 from advisor.core.workload import MAX_P95_TO_MEAN, Length, Workload
 
-Array = NDArray[np.float64]
-
 FEWEST_TRACED, MOST_TRACED = 20, 5_000
 """Requests of a trace: fewer say little of how they come, more are too many to replay."""
 

@@ -173,7 +173,8 @@ class WorkloadBody(Closed):
         if data["trace"] is None:
             missing = [name for name in lengths if data[name] is None]
             if missing:
-                raise ValidationError({name: ["This field is required."] for name in missing})
+                said = self.fields["input_tokens"].error_messages["required"]
+                raise ValidationError({name: [said] for name in missing})
             return
         twice = [name for name in lengths if data[name] is not None]
         twice += [name for name in ("arrival_cv", "peak_to_mean") if data[name] != 1]

@@ -113,6 +113,16 @@ def test_without_a_row_of_its_own_a_coefficient_becomes_as_the_wider_one(monkeyp
     assert nothing[wider] == pytest.approx(found.stated[wider], abs=1e-3)
 
 
+def test_rows_of_ones_own_move_only_what_they_use(monkeypatch):
+    """`advisor calibrate`: what public rows made of the other coefficients stays."""
+    other = ("expert_gemm_factor", "vllm/hopper/mxfp4")
+    monkeypatch.setattr(calibrate, "fitted_keys", lambda: (KEY, other))
+    found = calibrate.fit(made_with(0.7), workers=1, from_stated=True)
+    stated, moved = found.stated, found.improved()
+    assert moved[other] == pytest.approx(stated[other])
+    assert moved[KEY] < stated[KEY] - 0.01
+
+
 def test_a_coefficient_moves_no_row_that_does_not_use_it(monkeypatch):
     keys = (KEY, ("bandwidth_efficiency", "cdna3"), ("expert_gemm_factor", "vllm/hopper/mxfp4"))
     monkeypatch.setattr(calibrate, "fitted_keys", lambda: keys)

@@ -10,23 +10,26 @@ from advisor.catalog.loader import hardware_profile, model_profile
 
 
 @pytest.mark.parametrize(
-    ("model", "weights", "ranks", "lengths", "expected"),
+    ("model", "formats", "ranks", "lengths", "expected"),
     [
         # (79.2 GiB - 8.03e9 B) * 0.95 / (65,536 B * 2,000) = 558 requests, 1,116 tokens
-        ("meta-llama-3.1-8b", "fp8", 1, (1000, 1000), (640, 2048)),
+        ("meta-llama-3.1-8b", ("fp8", "fp8"), 1, (1000, 1000), (640, 2048)),
         # (79.2 - 65.7 GiB) * 0.95 / (163,840 B * 2,000) = 42 requests
-        ("meta-llama-3.1-70b", "fp8", 1, (1000, 1000), (64, 2048)),
+        ("meta-llama-3.1-70b", ("fp8", "fp8"), 1, (1000, 1000), (64, 2048)),
         # (633.6 - 65.7 GiB) * 0.95 / (163,840 B * 5,500) = 643 requests, 7,070 tokens
-        ("meta-llama-3.1-70b", "fp8", 8, (5000, 500), (768, 7168)),
+        ("meta-llama-3.1-70b", ("fp8", "fp8"), 8, (5000, 500), (768, 7168)),
         # (633.6 - 131.4 GiB) * 0.95 / (327,680 B * 256) = 6,107: capped at 4,096 and 8,192 tokens
-        ("meta-llama-3.1-70b", "fp16", 8, (128, 128), (4096, 8192)),
+        ("meta-llama-3.1-70b", ("fp16", "bf16"), 8, (128, 128), (4096, 8192)),
+        # 4 KV heads over 8 ranks count as 8: (633.6 GiB - 235.1e9 B) * 0.95 / (192,512 B * 2,000)
+        # = 1,098 requests
+        ("qwen3-235b-a22b", ("fp8", "fp8"), 8, (1000, 1000), (1280, 2304)),
     ],
 )
 def test_the_largest_batch_follows_from_the_requests_that_the_cache_would_hold(
-    model, weights, ranks, lengths, expected
+    model, formats, ranks, lengths, expected
 ):
     device = hardware_profile("h100-sxm-80gb")
-    found = bench_settings(model_profile(model), device, weights, ranks, lengths)
+    found = bench_settings(model_profile(model), device, formats, ranks, lengths)
     assert found == BenchSettings(*expected)
 
 
