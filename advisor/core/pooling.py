@@ -22,6 +22,9 @@ Index = NDArray[np.int64]
 _STATES = 256
 """Numbers of requests in all replicas are told apart up to so many; of more, groups are."""
 
+_NEVER = 40.0
+"""A number of requests is left out where it is exp(40) times less likely than the likeliest."""
+
 _MOST_APART = 128
 """Of more replicas as large a share is empty."""
 
@@ -38,13 +41,10 @@ def pooled(
     stream. Departures with N requests are those of replicas that hold N / R, interpolated.
 
     Of more states than are kept, each stands for `group` of them: a step of the chain is then that
-    many at the rates of the middle one.
+    many at the rates of the middle one. Kept are those from `low` to `high`, the likely ones.
     """
     states = max(_STATES, rate.shape[1])
     whole = (slots * replicas).astype(np.float64)
-    group = np.maximum(whole / states, 1.0)[:, None]
-    number = np.arange(states + 1) * group
-    inside = number < whole[:, None] - 1e-9
     each = np.concatenate([np.zeros((len(rate), 1)), rate], axis=1)
 
     def departures(requests: Array) -> Array:
@@ -58,11 +58,20 @@ def pooled(
     def births(requests: Array) -> Array:
         return np.asarray(np.maximum(base + pull * departures(requests), 1e-12 * base))
 
-    middle = number[:, :-1] + (group - 1) / 2
-    rise = group * (np.log(births(middle)) - np.log(departures(middle + 1)))
-    log_p = np.concatenate([np.zeros((len(rate), 1)), np.cumsum(rise, axis=1)], axis=1)
-    row, full = np.arange(len(rate)), inside.sum(axis=1)
-    log_p[number > whole[:, None] + 0.5] = -np.inf
+    low, high = np.zeros(len(rate)), whole
+    while True:
+        group = np.maximum((high - low) / states, 1.0)[:, None]
+        number = low[:, None] + np.arange(states + 1) * group
+        middle = number[:, :-1] + (group - 1) / 2
+        rise = group * (np.log(births(middle)) - np.log(departures(middle + 1)))
+        log_p = np.concatenate([np.zeros((len(rate), 1)), np.cumsum(rise, axis=1)], axis=1)
+        log_p[number > high[:, None] + 0.5] = -np.inf
+        least, most = _likely(log_p, number)
+        narrow = (group[:, 0] > 1) & (most - least < (high - low) / 2)
+        if not narrow.any():
+            break
+        low, high = np.where(narrow, least, low), np.where(narrow, most, high)
+    row, full = np.arange(len(rate)), (number < high[:, None] - 1e-9).sum(axis=1)
     weight = np.exp(log_p - log_p.max(axis=1, keepdims=True))
     last, ends = weight[row, full], (group[:, 0] - 1) / 2
     first = weight[:, 0] * (ends + 1)
@@ -70,7 +79,7 @@ def pooled(
     weight[:, 0], weight[row, full] = first, last * ends  # Euler and Maclaurin's ends of a sum
     at_full = whole[:, None]
     ratio = (births(at_full) / departures(at_full))[:, 0]
-    waiting = last / (1 - ratio)
+    waiting = np.where(high < whole, 0.0, last / (1 - ratio))
     total = weight.sum(axis=1) + waiting
     weight, waiting = weight / total[:, None], waiting / total
     seen = (weight * births(number)).sum(axis=1)
@@ -79,6 +88,16 @@ def pooled(
     in_service = (weight * number).sum(axis=1) / replicas + slots * waiting
     found = _found(rate, weight, waiting, _within(number, slots, replicas), slots)
     return Stationary(found, of_waiting / (seen + of_waiting), queued, in_service + queued)
+
+
+def _likely(log_p: Array, number: Array) -> tuple[Array, Array]:
+    """The least and the largest number of requests, (rows,), beyond which none is ever met."""
+    likely = log_p > log_p.max(axis=1, keepdims=True) - _NEVER
+    last, row = number.shape[1] - 1, np.arange(len(number))
+    first_at = np.maximum(likely.argmax(axis=1) - 1, 0)
+    last_at = np.minimum(last + 1 - likely[:, ::-1].argmax(axis=1), last)
+    low, high = number[row, first_at], number[row, last_at]
+    return np.floor(low), np.ceil(high)
 
 
 def _within(requests: Array, slots: Index, replicas: Index) -> tuple[Index, Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -89,7 +90,7 @@ def _sqlite_engine(url: URL, timeout_ms: int, options: dict[str, Any]) -> Engine
         connection.execute("PRAGMA foreign_keys = ON")
         # Readers and the writer do not block each other. NORMAL: a killed process loses nothing,
         # a power cut may lose the last commits but never the database.
-        connection.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(connection, timeout_ms)
         connection.execute("PRAGMA synchronous = NORMAL")
 
     @event.listens_for(engine, "begin")
@@ -100,6 +101,20 @@ def _sqlite_engine(url: URL, timeout_ms: int, options: dict[str, Any]) -> Engine
         connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
     return engine
+
+
+def _write_ahead(connection: sqlite3.Connection, timeout_ms: int) -> None:
+    """Keep the journal beside the file. SQLite does not wait for another process that is at it: it
+    refuses at once whatever `busy_timeout` says, so it is asked again until that time is over."""
+    deadline = time.monotonic() + timeout_ms / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(0.01)
 
 
 def session_factory(engine: Engine) -> sessionmaker[Session]:

@@ -137,8 +137,11 @@ def test_who_is_sent_to_the_least_loaded_never_waits_longer_for_a_slot(
 
 @pytest.mark.parametrize(
     ("slots", "replicas", "utilization", "slowing"),
-    [(256, 64, 0.99, 0.01), (401, 4, 0.97, 0.02), (100, 16, 0.999, 0.1), (1, 4000, 0.99, 0)],
-)
+    [
+        (256, 64, 0.99, 0.01), (401, 4, 0.97, 0.02), (100, 16, 0.999, 0.1), (1, 4000, 0.99, 0),
+        (256, 60, 1e-7, 0.01), (256, 60, 0.02, 0.01), (256, 60, 0.5, 0.01), (8, 2000, 0.3, 0.1),
+    ],
+)  # fmt: skip
 def test_groups_of_requests_are_as_good_as_each_of_them(
     slots, replicas, utilization, slowing, monkeypatch
 ):
@@ -149,6 +152,16 @@ def test_groups_of_requests_are_as_good_as_each_of_them(
     exact, _ = shared(rates, utilization, replicas)
     for name in ("wait_probability", "queued", "mean"):
         assert getattr(grouped, name)[0] == pytest.approx(getattr(exact, name)[0], rel=2e-3)
+    np.testing.assert_allclose(grouped.found, exact.found, rtol=0, atol=2e-3)
+
+
+def test_few_requests_among_many_replicas_are_each_alone():
+    """With 0.015 requests in 1,500 replicas of 256 slots all find an empty one: a group of 1,500
+    requests would tell nothing of them."""
+    chain, wait = shared(np.arange(1.0, 257), 0.015 / 1500 / 256, 1500)
+    assert chain.found[0, 0] == pytest.approx(1, abs=1e-6)
+    assert chain.mean[0] == pytest.approx(0.015 / 1500, rel=1e-6)
+    assert (chain.wait_probability[0], wait) == (0, 0)
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 8])

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -154,6 +156,19 @@ def test_migrating_processes_at_once_are_all_content(unmigrated_url):
     assert current_is_head(engine)
     fill(engine)
     engine.dispose()
+
+
+def test_a_first_connection_waits_for_who_writes_the_new_file(tmp_path):
+    """Until one has turned the file to write-ahead logging, a writer keeps others from it."""
+    path = tmp_path / "new.db"
+    writer = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    writer.execute("BEGIN IMMEDIATE")
+    threading.Timer(0.3, writer.rollback).start()
+    engine = make_engine(f"sqlite:///{path}", timeout_ms=10_000)
+    with engine.connect() as connection:
+        assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
+    engine.dispose()
+    writer.close()
 
 
 def test_a_migrator_waits_for_another_one_beyond_the_time_a_request_may_take(postgresql_url):
