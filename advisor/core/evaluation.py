@@ -32,6 +32,10 @@ _BLOCK_CELLS, _SPARED_CELLS = 65_536, 16_384
 """Rows are evaluated in blocks of at most so many table cells, which caches hold, as wide as one of
 them needs; a block of their own is worth it for rows that need so many cells fewer."""
 
+_TRIED_AT_ONCE, _LEAST_TRIED = 128, 8
+"""Plans evaluated at first, and how many of each layout at least; then twice as many of those that
+are not settled."""
+
 PLATEAU = 1.01
 """Another replica is worth adding while it shortens p95 E2E by 1 % or more."""
 
@@ -219,9 +223,7 @@ class Evaluator:
         return self.at([(i, n + spare) for i, each in enumerate(counts) for n in each])
 
     def _searched(self, counts: list[list[int]]) -> Candidates:
-        times = _of_each(counts, self._evaluated(counts).served.latency["e2e"].at("p95"))
-        last = [last_worthwhile(*each, PLATEAU) for each in zip(counts, times, strict=True)]
-        first = [int(np.argmax(met)) if met.any() else -1 for met in self._meets(counts)]
+        first, last = self._places(counts)
         below = [
             (each[i - 1] + 1, each[i]) if i > 0 else (0, 0)
             for each, i in zip(counts, first, strict=True)
@@ -232,6 +234,23 @@ class Evaluator:
             for each, i, j, n in zip(counts, first, last, fewest, strict=True)
         ]
         return self._evaluated(shown)
+
+    def _places(self, counts: list[list[int]]) -> tuple[list[int], list[int]]:
+        """Where in its ladder each layout first meets the SLOs, -1 if it does nowhere, and where
+        the last replica pays. Of many layouts, no more of a ladder is evaluated than these take."""
+        tried = [max(_LEAST_TRIED, _TRIED_AT_ONCE // max(len(counts), 1))] * len(counts)
+        while True:
+            rungs = [each[:n] for each, n in zip(counts, tried, strict=True)]
+            times = _of_each(rungs, self._evaluated(rungs).served.latency["e2e"].at("p95"))
+            last = [last_worthwhile(*each, PLATEAU) for each in zip(rungs, times, strict=True)]
+            first = [int(np.argmax(met)) if met.any() else -1 for met in self._meets(rungs)]
+            more = [
+                len(some) < len(each) and (i < 0 or j == len(some) - 1)
+                for each, some, i, j in zip(counts, rungs, first, last, strict=True)
+            ]
+            if not any(more):
+                return first, last
+            tried = [2 * n if on else n for n, on in zip(tried, more, strict=True)]
 
     def _meets(self, counts: list[list[int]]) -> list[NDArray[np.bool_]]:
         """Which counts of each layout meet the SLOs."""
