@@ -173,7 +173,7 @@ def states_needed(
     comes in a step, the `burst` that more than usual come with one, and a queue whose tail falls as
     that of GI/G/1 does, at a `load` of full steps with prompts."""
     at_once = at_once + 5 * np.sqrt(at_once)
-    queue = 5 * variability * load / np.maximum(1 - load, 0.05)
+    queue = 8 * variability * load / np.maximum(1 - load, 0.05)
     needed = at_once + 18 * np.maximum(burst, 0.0) + queue + 6
     group = np.maximum(np.ceil(at_once / (_STATES[-1] - 16)), 1.0).astype(np.int64)
     place = np.searchsorted(_STATES[:-1], np.ceil(needed / group))
