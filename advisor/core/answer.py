@@ -31,6 +31,7 @@ _SECONDS_PER_HOUR = 3600
 
 def rounded(value: float) -> float | None:
     """A number with six significant digits; null where it is not defined."""
+    value = float(value)  # numpy's own formats in twice the time
     return None if math.isnan(value) else float(f"{value:.6g}")
 
 
@@ -77,7 +78,7 @@ class CandidateWriter:
                 "compute": compute_arithmetic(split.weights, layout.hardware.dense_tflops),
             },
             "memory": self._memory(index),
-            "latency": _latency(served, row),
+            "latency": _latency(self._milliseconds, row),
             "throughput": self._throughput(row),
             "load": {
                 "verdict": str(served.verdict[row]),
@@ -92,6 +93,10 @@ class CandidateWriter:
             "confidence": self._confidence(row, index, known),
             "verification": self._verification(row),
         }
+
+    @cached_property
+    def _milliseconds(self) -> list[list[list[float]]]:
+        return _milliseconds(self.candidates.served)
 
     def _memory(self, index: int) -> dict[str, Any]:
         memory, total = self.evaluator.memory, self.evaluator.layouts[index].hardware.memory_gib
@@ -254,7 +259,7 @@ class CandidateWriter:
         served = found.served
         rate = float(served.requests_per_s[0])
         return answer | {
-            "latency": _latency(served, 0),
+            "latency": _latency(_milliseconds(served), 0),
             "throughput": {
                 "output_tokens_per_s": rounded(rate * workload.output_tokens.mean),
                 "requests_per_s": rounded(rate),
@@ -280,10 +285,18 @@ def agreement(closed_form: Served, row: int, simulated: Served) -> dict[str, Any
     return latencies | {"throughput": rounded(rates[0] / rates[1])}
 
 
-def _latency(served: Served, row: int) -> dict[str, Any]:
+def _milliseconds(served: Served) -> list[list[list[float]]]:
+    """Latencies by metric, statistic and row [ms]."""
+    return [
+        [(served.latency[metric].at(statistic) * MS_PER_S).tolist() for statistic in STATISTICS]
+        for metric in METRICS
+    ]
+
+
+def _latency(milliseconds: list[list[list[float]]], row: int) -> dict[str, Any]:
     return {
-        f"{metric}_ms": {s: rounded(value.at(s)[row] * MS_PER_S) for s in STATISTICS}
-        for metric, value in served.latency.items()
+        f"{metric}_ms": {s: rounded(value[row]) for s, value in zip(STATISTICS, each, strict=True)}
+        for metric, each in zip(METRICS, milliseconds, strict=True)
     }
 
 

@@ -166,7 +166,7 @@ class Architecture:
         head = self.lm_head.matmul_parameters if self.tied_embeddings else 0
         return head + sum(c * m.used * m.matmul_parameters for m, c in self.matrices())
 
-    @property
+    @cached_property
     def moe(self) -> MoeMlp | None:
         """The mixture-of-experts block, where the model has one."""
         return next((x.mlp for x in self.layers if isinstance(x.mlp, MoeMlp)), None)

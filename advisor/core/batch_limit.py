@@ -4,17 +4,21 @@ of slowing each other."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.core.batching import ServiceCurves
+from advisor.core.batching import ServiceCurves, ServiceTable
 from advisor.core.closed_load import saturated
 from advisor.core.load import Replicas
 from advisor.core.units import MS_PER_S
 from advisor.core.workload import Speculation, Workload
 
 Index = NDArray[np.int64]
+
+_TRIED = 32
+"""Parts that a range of batches is cut into, and tried at once."""
 
 
 def largest_batch(
@@ -30,19 +34,28 @@ def largest_batch(
     limits = {key.split("_")[1]: ms / MS_PER_S for key, ms in slo.items() if key.startswith("tpot")}
     if not limits or not workload.gaps or not len(slots):
         return slots
-    table = curves.table(int(slots.max()))
-    layout, ones = np.arange(len(slots)), np.ones(len(slots))
+    table, ends = curves.table(int(slots.max())), np.stack([np.ones_like(slots), slots], axis=1)
 
-    def meets(batch: Index) -> NDArray[np.bool_]:
-        rows = Replicas(layout, batch, ones, np.ones_like(batch), ones, speculation=speculation)
-        tpot = saturated(table, rows, workload).latency["tpot"]
-        met = [tpot.at(statistic) <= limit for statistic, limit in limits.items()]
+    def meets(batches: Index) -> NDArray[np.bool_]:
+        """Which of the batches (layouts, tried) do, on curves of one sequence and of the batch."""
+        count = batches.size
+        alone_and_all = np.stack([np.ones(count, dtype=np.int64), batches.ravel()], axis=1) - 1
+        layout = np.repeat(np.arange(len(batches)), batches.shape[1])[:, None]
+        curve = (getattr(table, field.name)[layout, alone_and_all] for field in fields(table))
+        ones, row = np.ones(count), np.arange(count)
+        rows = Replicas(row, row * 0 + 2, ones, row * 0 + 1, ones, speculation=speculation)
+        tpot = saturated(ServiceTable(*curve), rows, workload).latency["tpot"]
+        met = [
+            tpot.at(statistic).reshape(batches.shape) <= limit
+            for statistic, limit in limits.items()
+        ]
         return np.asarray(np.all(met, axis=0))
 
-    low, high = np.ones_like(slots), slots.copy()
-    unbound = meets(slots) | ~meets(low)
-    while (high - low > 1).any():
-        middle = (low + high) // 2
-        met = meets(middle)
-        low, high = np.where(met, middle, low), np.where(met, high, middle)
-    return np.asarray(np.where(unbound, slots, low))
+    of_ends, row = meets(ends), np.arange(len(slots))
+    while (ends[:, 1] - ends[:, 0] > 1).any():
+        tried = ends[:, :1] + np.diff(ends) * np.arange(_TRIED + 1) // _TRIED
+        met = meets(tried)
+        met[:, 0], met[:, -1] = True, False
+        first = np.argmin(met, axis=1)
+        ends = np.stack([tried[row, first - 1], tried[row, first]], axis=1)
+    return np.asarray(np.where(of_ends[:, 0] & ~of_ends[:, 1], ends[:, 0], slots))

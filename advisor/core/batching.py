@@ -96,11 +96,12 @@ class ServiceCurves:
 
     def table(self, columns: int, layouts: Index | slice = slice(None)) -> ServiceTable:
         """The functions at every n up to `columns`, of all layouts or of some."""
-        curves = [getattr(self.curves, field)[layouts] for field in _TABLE_FIELDS]
+        curves = np.stack([getattr(self.curves, name)[layouts] for name in _TABLE_FIELDS])
         if columns <= _DENSE_COLUMNS:
-            return ServiceTable(*(curve[:, :columns] for curve in curves))
+            return ServiceTable(*curves[:, :, :columns])
         low, part = self._between(np.arange(1, columns + 1))
-        return ServiceTable(*(_interpolated(curve, slice(None), low, part) for curve in curves))
+        high = np.minimum(low + 1, curves.shape[2] - 1)
+        return ServiceTable(*(curves[:, :, low] * (1 - part) + curves[:, :, high] * part))
 
     def rate_at(self, layout: Index, n: Index) -> Array:
         """Departures per second of each layout with its n in service, (rows,)."""
@@ -147,12 +148,11 @@ class ServiceCurves:
 
     def _between(self, n: Array | Index) -> tuple[Index, Array]:
         """The grid point at or below each n, and how far n lies towards the next."""
-        low = np.clip(
-            np.searchsorted(self.grid, n, side="right") - 1, 0, max(len(self.grid) - 2, 0)
-        )
-        high = np.minimum(low + 1, len(self.grid) - 1)
-        width = np.maximum(self.grid[high] - self.grid[low], 1)
-        return low, np.clip((n - self.grid[low]) / width, 0.0, 1.0)
+        last = len(self.grid) - 1
+        below = np.searchsorted(self.grid, n, side="right") - 1
+        low = np.maximum(np.minimum(below, last - 1), 0)
+        width = np.maximum(self.grid[np.minimum(low + 1, last)] - self.grid[low], 1)
+        return low, np.minimum(np.maximum((n - self.grid[low]) / width, 0.0), 1.0)
 
 
 _TABLE_FIELDS = tuple(f.name for f in fields(ServiceTable))
@@ -215,6 +215,8 @@ def _self_limited(curves: ServiceCurves, gaps: float, starved: NDArray[np.bool_]
     no more decode than before: the wait is in the prompt's part. It begins at the first starved n
     of the grid, or at the n before it if that serves more. What is starved at n is so above it.
     """
+    if not starved.any():
+        return curves
     rate = curves.grid / curves.curves.service
     row, first = np.arange(len(rate)), starved.argmax(axis=1)
     before = np.maximum(first - 1, 0)
@@ -283,6 +285,6 @@ def _grid(largest: int) -> Index:
     return np.asarray(np.unique(np.concatenate([dense, rest])))
 
 
-def _interpolated(curve: Array, layout: Index | slice, low: Index, part: Array) -> Array:
+def _interpolated(curve: Array, layout: Index, low: Index, part: Array) -> Array:
     high = np.minimum(low + 1, curve.shape[1] - 1)
     return np.asarray(curve[layout, low] * (1 - part) + curve[layout, high] * part)

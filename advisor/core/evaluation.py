@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +28,13 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 _BETWEEN = 3
-_FEW_COLUMNS = 128
-_CROWDED = 0.7
-"""Share of what is served at most above which queues are long: so many requests may wait that rows
-are evaluated in groups of their own, as wide as they need."""
-_CHUNK_CELLS = 500_000
-"""Rows are evaluated in blocks of at most this many table cells, to bound memory."""
+_BLOCK_CELLS, _SPARED_CELLS = 65_536, 16_384
+"""Rows are evaluated in blocks of at most so many table cells, which caches hold, as wide as one of
+them needs; a block of their own is worth it for rows that need so many cells fewer."""
+
+_TRIED_AT_ONCE, _LEAST_TRIED = 128, 8
+"""Plans evaluated at first, and how many of each layout at least; then twice as many of those that
+are not settled."""
 
 PLATEAU = 1.01
 """Another replica is worth adding while it shortens p95 E2E by 1 % or more."""
@@ -54,6 +56,15 @@ class Candidates:
         """Some of the rows, in this order."""
         return Candidates(
             self.layout[rows], self.replicas[rows], self.accelerators[rows], self.served.take(rows)
+        )
+
+    def joined(self, more: Candidates) -> Candidates:
+        """The rows of both."""
+        return Candidates(
+            np.concatenate([self.layout, more.layout]),
+            np.concatenate([self.replicas, more.replicas]),
+            np.concatenate([self.accelerators, more.accelerators]),
+            Served.joined([self.served, more.served]),
         )
 
 
@@ -121,13 +132,13 @@ class Evaluator:
         """
         columns = self._columns_needed(layout, serving)
         parts, order = [], []
-        for block in _blocks(columns, self._crowded(layout, serving)):
+        for block in _blocks(columns):
             width = int(columns[block].max(initial=1))
-            rows = self._rows(layout[block], serving[block]).within(width)
+            rows = self._rows(layout[block], serving[block])
             parts.append(serve(self.curves, rows, width, self.request.workload))
             order.append(block)
         if len(parts) == 1:
-            return parts[0].take(np.argsort(order[0]))
+            return parts[0]
         return Served.joined(parts).take(np.argsort(np.concatenate(order)))
 
     def _columns_needed(self, layout: Index, serving: Index) -> Index:
@@ -139,20 +150,9 @@ class Evaluator:
         assert workload.request_rate_per_s is not None
         offered = workload.request_rate_per_s * workload.peak_to_mean
         each = offered / self.request.serving.router_efficiency / serving
-        saturation = self.saturation[layout]
-        stable = each < saturation
-        arrivals = np.where(stable, each, saturation / 2)
         peakedness = (1 + split_cv2(workload.arrival_cv, serving)) / 2
-        needed = self.curves.columns_needed(layout, slots, arrivals, peakedness)
-        return np.where(stable, needed, slots)
-
-    def _crowded(self, layout: Index, serving: Index) -> NDArray[np.bool_]:
-        """Rows whose queues are long, and take longer to evaluate."""
-        rate = self.request.workload.request_rate_per_s
-        if rate is None:
-            return np.zeros(len(layout), dtype=bool)
-        most = self.saturation[layout] * serving * self.request.serving.router_efficiency
-        return np.asarray(rate * self.request.workload.peak_to_mean > _CROWDED * most)
+        needed = self.curves.columns_needed(layout, slots, each, peakedness)
+        return np.where(each < self.saturation[layout], needed, 1)  # others are not evaluated
 
     def _rows(self, layout: Index, serving: Index) -> Replicas:
         return Replicas(
@@ -205,14 +205,17 @@ class Evaluator:
         )
 
     def at(self, plans: Sequence[tuple[int, int]]) -> Candidates:
-        """Plans given as (layout, replicas), spares included, in this order."""
+        """Plans given as (layout, replicas), spares included, in this order; each is evaluated
+        once."""
         known = self._rows_known
-        if self._table is not None and all(plan in known for plan in plans):
-            return self._table.take(np.array([known[plan] for plan in plans], dtype=np.int64))
-        layout = np.array([i for i, _ in plans], dtype=np.int64)
-        replicas = np.array([n for _, n in plans], dtype=np.int64)
-        served = self.serve(layout, replicas - self.request.limits.spare_replicas)
-        return Candidates(layout, replicas, replicas * self.accelerators[layout], served)
+        new = [plan for plan in dict.fromkeys(plans) if plan not in known]
+        if new or self._table is None:
+            layout, replicas = np.array(new, dtype=np.int64).reshape(-1, 2).T
+            served = self.serve(layout, replicas - self.request.limits.spare_replicas)
+            found = Candidates(layout, replicas, replicas * self.accelerators[layout], served)
+            self._table = found if self._table is None else self._table.joined(found)
+            known |= {plan: len(known) + i for i, plan in enumerate(new)}
+        return self._table.take(np.array([known[plan] for plan in plans], dtype=np.int64))
 
     def _evaluated(self, counts: Sequence[Sequence[int]]) -> Candidates:
         """Every layout at each of its counts of serving replicas."""
@@ -220,35 +223,39 @@ class Evaluator:
         return self.at([(i, n + spare) for i, each in enumerate(counts) for n in each])
 
     def _searched(self, counts: list[list[int]]) -> Candidates:
-        table = self._table = self._evaluated(counts)
-        plans = zip(table.layout.tolist(), table.replicas.tolist(), strict=True)
-        self._rows_known = {plan: row for row, plan in enumerate(plans)}
-        meets = meets_slos(table.served, self.request.slo, self.request.workload.gaps)
-        slowest = table.served.latency["e2e"].at("p95")
-        starts = np.cumsum([0, *(len(each) for each in counts)]).tolist()
-        shown: list[list[int]] = []
-        for each, start in zip(counts, starts, strict=False):
-            mine = slice(start, start + len(each))
-            index = len(shown)
-            shown.append(self._shown(index, each, meets[mine], slowest[mine]) if each else [])
+        first, last = self._places(counts)
+        below = [
+            (each[i - 1] + 1, each[i]) if i > 0 else (0, 0)
+            for each, i in zip(counts, first, strict=True)
+        ]
+        fewest = smallest_holding(self._meets, below)
+        shown = [
+            sorted({each[k] for k in spread(0, max(i, j), _BETWEEN)} | ({n} - {0})) if each else []
+            for each, i, j, n in zip(counts, first, last, fewest, strict=True)
+        ]
         return self._evaluated(shown)
 
-    def _shown(
-        self, layout: int, counts: list[int], meets: NDArray[np.bool_], slowest: Array
-    ) -> list[int]:
-        last = last_worthwhile(counts, slowest, PLATEAU)
-        enough = []
-        if meets.any():
-            first = int(np.argmax(meets))
-            last = max(last, first)
-            below = counts[first - 1] + 1 if first else counts[0]
-            enough = [smallest_holding(lambda n: self._meets(layout, n), below, counts[first])]
-        return sorted({counts[i] for i in spread(0, last, _BETWEEN)} | set(enough))
+    def _places(self, counts: list[list[int]]) -> tuple[list[int], list[int]]:
+        """Where in its ladder each layout first meets the SLOs, -1 if it does nowhere, and where
+        the last replica pays. Of many layouts, no more of a ladder is evaluated than these take."""
+        tried = [max(_LEAST_TRIED, _TRIED_AT_ONCE // max(len(counts), 1))] * len(counts)
+        while True:
+            rungs = [each[:n] for each, n in zip(counts, tried, strict=True)]
+            times = _of_each(rungs, self._evaluated(rungs).served.latency["e2e"].at("p95"))
+            last = [last_worthwhile(*each, PLATEAU) for each in zip(rungs, times, strict=True)]
+            first = [int(np.argmax(met)) if met.any() else -1 for met in self._meets(rungs)]
+            more = [
+                len(some) < len(each) and (i < 0 or j == len(some) - 1)
+                for each, some, i, j in zip(counts, rungs, first, last, strict=True)
+            ]
+            if not any(more):
+                return first, last
+            tried = [2 * n if on else n for n, on in zip(tried, more, strict=True)]
 
-    def _meets(self, layout: int, counts: list[int]) -> NDArray[np.bool_]:
-        rows = np.full(len(counts), layout)
-        served = self.serve(rows, np.array(counts))
-        return meets_slos(served, self.request.slo, self.request.workload.gaps)
+    def _meets(self, counts: list[list[int]]) -> list[NDArray[np.bool_]]:
+        """Which counts of each layout meet the SLOs."""
+        served = self._evaluated(counts).served
+        return _of_each(counts, meets_slos(served, self.request.slo, self.request.workload.gaps))
 
     def operating_point(self, candidates: Candidates) -> tuple[StepTimes, StepTimes]:
         """Decode and mixed step of each candidate at its mean batch, causes apart, (rows,)."""
@@ -260,17 +267,26 @@ class Evaluator:
         return self.curves.prompt_share(candidates.layout, candidates.served.in_service, gaps)
 
 
-def _blocks(columns: Index, crowded: NDArray[np.bool_]) -> list[Index]:
-    """Rows in blocks: those that need few columns and are not crowded apart from the others, each
-    of bounded size."""
-    small = (columns <= _FEW_COLUMNS) & ~crowded
-    order = np.argsort(~small, kind="stable")
-    few = int(small.sum())
-    blocks = []
-    for rows in (order[:few], order[few:]):
-        size = max(1, _CHUNK_CELLS // int(columns[rows].max(initial=1)))
-        blocks += [rows[i : i + size] for i in range(0, len(rows), size)]
-    return blocks or [order]
+def _blocks(columns: Index) -> list[Index]:
+    """Rows in blocks of bounded size: all of them as they are, or by falling number of columns."""
+    order, blocks = np.arange(len(columns)), list[Index]()
+    cells = len(columns) * int(columns.max(initial=1))
+    if cells <= _BLOCK_CELLS and cells - columns.sum() <= _SPARED_CELLS:
+        return [order]
+    order = np.argsort(-columns, kind="stable")
+    while len(order):
+        needed = columns[order]
+        cells = needed[0] * np.arange(1, len(order) + 1)
+        fits = (cells <= _BLOCK_CELLS) & (cells - np.cumsum(needed) <= _SPARED_CELLS)
+        size = max(int(fits.sum()), 1)
+        blocks.append(order[:size])
+        order = order[size:]
+    return blocks
+
+
+def _of_each(counts: Sequence[Sequence[int]], values: NDArray[Any]) -> list[NDArray[Any]]:
+    """Values of rows, apart by layout: each has so many counts."""
+    return np.split(values, np.cumsum([len(each) for each in counts])[:-1]) if counts else []
 
 
 def meets_slos(served: Served, slo: Mapping[str, float], gaps: float) -> NDArray[np.bool_]:

@@ -33,6 +33,12 @@ class Latency:
         """`mean`, `p50`, `p95` or `p99`, shape (rows,)."""
         return self.mean if statistic == "mean" else self.quantiles[:, LEVEL_OF[statistic]]
 
+    def among(self, rows: NDArray[np.int64], count: int) -> Latency:
+        """The latency of these rows among `count`, not defined in the others."""
+        all_rows = undefined(count)
+        all_rows.mean[rows], all_rows.quantiles[rows] = self.mean, self.quantiles
+        return all_rows
+
     def share_within(self, limit: float) -> Array:
         """Share of requests at or below `limit` [s], by interpolation between `LEVELS`; 0 where
         the latency is not defined."""
@@ -85,22 +91,14 @@ def length_deviation(length: Length) -> Array:
 
 def root_sum(*deviations: Array) -> Array:
     """Add independent deviations as signed squares: exact for normal ones, and monotone."""
-    total = sum(np.sign(d) * d**2 for d in deviations)
-    return np.asarray(np.sign(total) * np.sqrt(np.abs(total)))
+    total = np.asarray(sum(d * np.abs(d) for d in deviations))
+    return np.asarray(np.copysign(np.sqrt(np.abs(total)), total))
 
 
 def shifted(latency: Latency, mean: Array, deviation: Array) -> Latency:
     """The latency moved to a new mean, with one more deviation."""
     own = latency.quantiles - latency.mean[:, None]
     return Latency(mean, np.maximum(mean[:, None] + root_sum(own, deviation), 0.0))
-
-
-def defined_where(defined: NDArray[np.bool_], latency: Latency) -> Latency:
-    """The latency, not defined in the other rows."""
-    return Latency(
-        np.where(defined, latency.mean, np.nan),
-        np.where(defined[:, None], latency.quantiles, np.nan),
-    )
 
 
 _LEAST_SHAPE = 0.1
@@ -112,12 +110,11 @@ def skewed_quantiles(mean: Array, variance: Array) -> Array:
     (by Wilson and Hilferty, 1931) where it varies less than an exponential one, and 0 or, with the
     rest of the probability, exponential where it varies more."""
     shape = mean**2 / np.maximum(variance, 1e-300)
-    shape = np.clip(shape, _LEAST_SHAPE, 1e12)[:, None]
-    with np.errstate(divide="ignore"):
-        cube = 1 - 1 / (9 * shape) + Z / np.sqrt(9 * shape)
-        rare = 2 * shape / (1 + shape)
-        exponential = np.maximum(np.log(rare / (1 - LEVELS)), 0.0) / rare
+    shape = np.minimum(np.maximum(shape, _LEAST_SHAPE), 1e12)[:, None]
+    cube = 1 - 1 / (9 * shape) + Z / np.sqrt(9 * shape)
+    rare = 2 * shape / (1 + shape)
+    exponential = np.maximum(np.log(rare / (1 - LEVELS)), 0.0) / rare
     gamma = np.maximum(cube, 0.0) ** 3
     # Between the two, shapes of 1 to 2, the one goes over into the other.
-    part = np.clip(shape - 1, 0.0, 1.0)
+    part = np.minimum(np.maximum(shape - 1, 0.0), 1.0)
     return np.asarray(mean[:, None] * (part * gamma + (1 - part) * exponential))

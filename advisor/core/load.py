@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +72,12 @@ class Replicas:
     router_efficiency: float = 1.0
     speculation: Speculation = NO_SPECULATION
     routing: str = "random"
+
+    def take(self, rows: Index) -> Replicas:
+        """Some of the rows."""
+        columns = ((f.name, getattr(self, f.name)) for f in fields(self))
+        arrays: dict[str, Any] = {n: x[rows] for n, x in columns if isinstance(x, np.ndarray)}
+        return replace(self, **arrays)
 
     def within(self, columns: int) -> Replicas:
         """The same rows on curves that stop at n = `columns`, which they need no more of."""

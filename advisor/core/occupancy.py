@@ -48,21 +48,22 @@ class States:
 
     def mean(self, curve: Array) -> Array:
         """Mean of a function of the number in service, (rows,)."""
-        return np.asarray(np.einsum("ij,ij->i", self.found, curve))
+        return np.asarray(np.vecdot(self.found, curve))
 
     def quantiles(self, curve: Array, level: Array | None = None) -> Array:
-        """Values of a rising function at the states of each level (of `LEVELS` if None)."""
+        """Values of a rising function at the states of each level, (levels,) or (rows, levels), of
+        `LEVELS` if None."""
         index = self._at_levels if level is None else self._index(level)
         return np.asarray(curve[self._row, index])
 
     @cached_property
     def _at_levels(self) -> Index:
-        return self._index(np.broadcast_to(LEVELS, (len(self.found), len(LEVELS))))
+        return self._index(LEVELS)
 
     def _index(self, level: Array) -> Index:
-        wanted = (level + 2.0 * self._row).ravel()
-        index = np.searchsorted(self._reached, wanted).reshape(level.shape)
-        return np.asarray(np.clip(index - self._row * self._columns, 0, self._columns - 1))
+        index = np.searchsorted(self._reached, level + 2.0 * self._row)
+        found = np.maximum(index - self._row * self._columns, 0)
+        return np.asarray(np.minimum(found, self._columns - 1))
 
 
 def standing_at(in_service: Array, columns: int) -> States:

@@ -16,7 +16,6 @@ from advisor.core.batching import ServiceCurves, ServiceTable
 from advisor.core.latency import (
     LEVELS,
     Latency,
-    defined_where,
     end_to_end,
     length_deviation,
     root_sum,
@@ -27,9 +26,10 @@ from advisor.core.latency import (
 from advisor.core.load import NEAR_SATURATION, Replicas, Served
 from advisor.core.occupancy import States
 from advisor.core.pooling import levelled_cv2, met_in_service, pooled, pooled_wait
-from advisor.core.prompts import MOST_BUSY, PromptChain, Prompts, met, solve, states_needed
+from advisor.core.prompts import MOST_BUSY, PromptChain, Prompts, solve, states_needed
 from advisor.core.queueing import Stationary, Wait, slot_wait, stationary
-from advisor.core.workload import BURSTIEST_MODELLED, Speculation, Workload
+from advisor.core.renewal import met
+from advisor.core.workload import BURSTIEST_MODELLED, METRICS, Speculation, Workload
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -77,18 +77,41 @@ def split_cv2(arrival_cv: float, replicas: Index) -> Array:
     return np.asarray(1 + (arrival_cv**2 - 1) / replicas)
 
 
-def open_load(
-    curves: ServiceCurves, table: ServiceTable, rows: Replicas, local: Index, workload: Workload
-) -> Served:
-    """Evaluate rows under an open load. `table` has the curves of the layouts in use, `local` says
-    which of these each row has."""
+def open_load(curves: ServiceCurves, rows: Replicas, columns: int, workload: Workload) -> Served:
+    """Evaluate rows under an open load, with no more than `columns` sequences in service."""
     assert workload.request_rate_per_s is not None
-    offered = workload.request_rate_per_s * workload.peak_to_mean
-    effective = rows.count * rows.router_efficiency
-    saturation = effective * rows.saturation
-    utilization = offered / saturation
-    stable = utilization < 1
-    arrivals = np.where(stable, offered / effective, rows.saturation / 2)
+    offered, count = workload.request_rate_per_s * workload.peak_to_mean, len(rows.slots)
+    saturation = rows.count * rows.router_efficiency * rows.saturation
+    utilization, served = offered / saturation, np.minimum(offered, saturation)
+    stable = np.flatnonzero(utilization < 1)
+    latency = dict.fromkeys(METRICS, undefined(count))
+    in_service = rows.slots.astype(np.float64)
+    if len(stable):
+        few = rows.take(stable).within(columns)
+        arrivals = np.asarray(offered / (few.count * few.router_efficiency))
+        in_service[stable], found = _below_saturation(curves, few, arrivals, columns, workload)
+        latency = found
+        if len(stable) < count:
+            latency = {name: each.among(stable, count) for name, each in found.items()}
+    names = np.where(utilization >= NEAR_SATURATION, "near_saturation", "stable")
+    return Served(
+        verdict=np.where(utilization < 1, names, "unstable"),
+        utilization=utilization,
+        saturation=saturation,
+        requests_per_s=served,
+        concurrency=served * latency["e2e"].mean,
+        in_service=in_service,
+        latency=latency,
+    )
+
+
+def _below_saturation(
+    curves: ServiceCurves, rows: Replicas, arrivals: Array, columns: int, workload: Workload
+) -> tuple[Array, dict[str, Latency]]:
+    """The mean batch of replicas with these arrivals each [1/s], and the latencies."""
+    used = np.bincount(rows.layout) > 0
+    local = (np.cumsum(used) - 1)[rows.layout]
+    table = curves.table(columns, np.flatnonzero(used))
     rate = table.rate[local]
     steps = rows.speculation.steps(workload.gaps)
     decoding = _mean_decoding(table, local, arrivals, workload.gaps, steps)
@@ -121,18 +144,7 @@ def open_load(
     tpot = _tpot(prompts, states, decode, workload, rows.speculation)
     itl = _itl(prompts, states, arriving.decode_step, tpot, rows.speculation)
     latency = {"ttft": ttft, "tpot": tpot, "itl": itl, "e2e": end_to_end(ttft, tpot, workload)}
-    latency = {name: defined_where(stable, value) for name, value in latency.items()}
-    served = np.minimum(offered, saturation)
-    names = np.where(utilization >= NEAR_SATURATION, "near_saturation", "stable")
-    return Served(
-        verdict=np.where(stable, names, "unstable"),
-        utilization=utilization,
-        saturation=saturation,
-        requests_per_s=served,
-        concurrency=served * latency["e2e"].mean,
-        in_service=np.where(stable, number.mean - number.queued, rows.slots),
-        latency=latency,
-    )
+    return number.mean - number.queued, latency
 
 
 def _mean_decoding(
@@ -146,13 +158,14 @@ def _mean_decoding(
     if not gaps:
         return np.zeros_like(arrivals)
     step, mean = table.decode_step[local], table.tpot[local] * (gaps / steps)
-    busy = arrivals[:, None] * (mean - step) / (table.rate[local] * mean)
-    needed = arrivals[:, None] * steps * step / (1 - np.clip(busy, 0.0, MOST_BUSY))
+    busy = np.maximum(arrivals[:, None] * (mean - step) / (table.rate[local] * mean), 0.0)
+    needed = arrivals[:, None] * steps * step / (1 - np.minimum(busy, MOST_BUSY))
     n = np.arange(1, step.shape[1] + 1)
     row, high = np.arange(len(step)), np.argmax((n >= needed) | (n == n[-1]), axis=1)
     low = np.maximum(high - 1, 0)
     rise = (n[high] - needed[row, high]) - (n[low] - needed[row, low])
-    part = np.clip((needed[row, low] - n[low]) / np.where(rise > 0, rise, 1.0), 0.0, 1.0)
+    part = (needed[row, low] - n[low]) / np.where(rise > 0, rise, 1.0)
+    part = np.minimum(np.maximum(part, 0.0), 1.0)
     between = n[low] + part * (n[high] - n[low])
     return np.asarray(np.where(high == 0, needed[row, 0], between))
 
@@ -174,19 +187,22 @@ def _prompt_chain(
     at_once = arrivals * steps[:, 0] / np.maximum(1 - arrivals * added, 0.1)
     at_once = np.minimum(at_once, room)
     full = steps[:, -1] * chunks / room
-    burst = met(arrivals * full * chunks, arriving.arrivals_cv2)
-    states, group = states_needed(arrivals * full, at_once, burst, (1 + cv2) / 2)
+    ahead, variability = arrivals * full * chunks, (np.maximum(arriving.arrivals_cv2, 1) + cv2) / 2
+    burst = met(ahead, arriving.arrivals_cv2) - ahead
+    states, group = states_needed(arrivals * full, at_once, burst, variability)
+    taken = np.minimum(np.arange(states.max(initial=2)) * group[:, None], room[:, None])
     prompts = Prompts(
         arrivals=arrivals,
         arrivals_cv2=np.where(lone, np.maximum(arriving.arrivals_cv2, 1.0), arriving.arrivals_cv2),
         chunks=chunks,
         room=np.maximum(room // group, 1),
         group=group,
+        full=steps[:, -1],
         load=np.minimum(full, 1 / arriving.saturation) * arrivals,
+        idle=np.exp(-arriving.decoding),
         length_cv2=cv2,
     )
-    taken = np.minimum(np.arange(states) * group[:, None], room[:, None])
-    return solve(_between(numbers, steps, taken.astype(np.float64)), prompts)
+    return solve(_between(numbers, steps, taken), prompts, states)
 
 
 def _numbers(room: Index) -> Array:
@@ -195,10 +211,13 @@ def _numbers(room: Index) -> Array:
     return np.stack([0.0 * room, 1.0 + 0.0 * room, *shares], axis=1)
 
 
-def _between(numbers: Array, values: Array, wanted: Array) -> Array:
-    """Each row interpolated between its own numbers, and held beyond the last."""
-    found = [np.interp(w, n, v) for w, n, v in zip(wanted, numbers, values, strict=True)]
-    return np.array(found).reshape(wanted.shape)
+def _between(numbers: Array, values: Array, wanted: Index) -> Array:
+    """Each row interpolated between its own numbers, none beyond the last."""
+    row = np.arange(len(wanted))[:, None]
+    high = (numbers[:, None, 1:-1] < wanted[:, :, None]).sum(axis=2) + 1
+    low, first = numbers[row, high - 1], values[row, high - 1]
+    part = (wanted - low) / np.maximum(numbers[row, high] - low, 1e-12)
+    return np.asarray(first + part * (values[row, high] - first))
 
 
 def _decode_seconds(
@@ -208,14 +227,15 @@ def _decode_seconds(
     at other numbers each step `longer`, by its decode part and the prompts that come in this."""
     if not steps:
         return np.zeros_like(arriving.decode_step)
-    mean = prompts.decode(np.full(len(arriving.arrivals), steps))
+    mean = prompts.decode(steps)
     if arriving.shared_by is not None:
         in_service = arriving.decoding + arriving.arrivals * prompts.own()
         plain = steps * prompts.step[:, 0]
         mean = plain + met_in_service(in_service, arriving.shared_by) * (mean - plain)
     seconds = mean[:, None] + steps * longer
-    full = np.maximum(prompts.step[:, -1:], arriving.mixed_step)
-    return np.asarray(np.clip(seconds, steps * arriving.decode_step, steps * full))
+    full = np.maximum(prompts.prompts.full[:, None], arriving.mixed_step)
+    seconds = np.maximum(seconds, steps * arriving.decode_step)
+    return np.asarray(np.minimum(seconds, steps * full))
 
 
 def _longer(prompts: PromptChain, arriving: _Arriving) -> tuple[Array, Array]:
@@ -240,7 +260,7 @@ def _occupancy(service: Array, prompts: PromptChain, arriving: _Arriving) -> Sta
     row, last = np.arange(len(rate)), arriving.slots - 1
     rate[row, last] = np.maximum(rate[row, last], arriving.rate[row, last])
     alone = service[row, np.minimum(arriving.decoding.astype(np.int64), last)]
-    at_once, replicas = alone / prompts.pace(), arriving.shared_by
+    at_once, replicas = alone / prompts.prompts.pace, arriving.shared_by
     if replicas is not None:
         cv2 = min(arriving.stream_cv2, _MOST_CV2)
         peakedness = np.minimum((1 + cv2) / 2, 1 + replicas * at_once)
@@ -272,9 +292,8 @@ def _ttft(
     more decode than on average. The least is that of an empty replica; above it quantiles are
     those of a time of this mean and variance, and of the length of one's own prompt."""
     inputs = workload.input_tokens
-    mean, variance = prompts.wait(np.exp(-arriving.decoding))
-    queue = np.maximum(prompts.queue(arriving.burst_cv2) + own - mean, 0.0)
-    mean, variance = mean + queue, variance + queue**2
+    queue = np.maximum(prompts.queue(arriving.burst_cv2) + own - prompts.wait, 0.0)
+    mean, variance = prompts.wait + queue, prompts.wait_variance + queue**2
     average = states.mean(slower)
     of_state = states.quantiles(slower) - average[:, None]
     more = np.maximum(average, 0.0)
@@ -325,7 +344,8 @@ def _itl(
     """Single gaps: below the share of plain steps those of the number in service, above it steps
     with as many prompts as the chain has at that level."""
     plain, levels = prompts.share[:, :1], step_levels(speculation)
-    few = states.quantiles(decode_step, np.clip(levels / np.maximum(plain, 1e-9), 0.0, 1.0))
+    of_plain = np.minimum(np.maximum(levels / np.maximum(plain, 1e-9), 0.0), 1.0)
+    few = states.quantiles(decode_step, of_plain)
     slower = states.mean(decode_step) - prompts.step[:, 0]
     longer = prompts.gap_quantiles(levels) + slower[:, None]
     quantiles = np.where(levels > 0, np.where(plain < levels, longer, few), 0.0)

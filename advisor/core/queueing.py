@@ -47,7 +47,7 @@ def stationary(
     rows, columns = rate.shape
     n, row = np.arange(1, columns + 1), np.arange(rows)
     inside = n <= slots[:, None]
-    z = np.broadcast_to(peakedness, arrivals.shape)
+    z = np.ones_like(arrivals) * peakedness
     base, pull = (arrivals / z)[:, None], (1 - 1 / z)[:, None]
     births = np.concatenate([base, base + pull * rate], axis=1)
     births = np.maximum(births, _NEVER * arrivals[:, None])
@@ -85,8 +85,7 @@ class Wait:
 
     def quantiles(self, levels: Array) -> Array:
         """Waits [s] that a share of requests does not exceed, (rows, levels)."""
-        with np.errstate(divide="ignore"):
-            above = np.log(self.probability[:, None] / (1 - levels))
+        above = np.log(np.maximum(self.probability, 1e-300)[:, None] / (1 - levels))
         return np.maximum(above, 0.0) / self.decay[:, None]
 
 

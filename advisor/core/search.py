@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +19,24 @@ def ladder(low: int, high: int) -> list[int]:
         return []
     if high - low < RUNGS:
         return list(range(low, high + 1))
-    return [int(n) for n in np.unique(np.geomspace(low, high, RUNGS).round())]
+    return sorted(set(_by_ratio(low, high, RUNGS)))
 
 
-def smallest_holding(holds: Callable[[list[int]], NDArray[np.bool_]], low: int, high: int) -> int:
-    """The smallest count in low ... high that holds, given that `high` does and that a count above
-    one that holds holds too. `holds` evaluates many counts at once."""
-    while low < high:
-        rungs = ladder(low, high)
-        first = int(np.argmax(holds(rungs)))
-        low, high = (rungs[first - 1] + 1 if first else low), rungs[first]
-    return high
+def smallest_holding(
+    holds: Callable[[list[list[int]]], Sequence[NDArray[np.bool_]]],
+    ends: Sequence[tuple[int, int]],
+) -> list[int]:
+    """Of each pair of ends, low and high, the smallest count between them that holds, given that
+    the high one does and that a count above one that holds holds too. `holds` evaluates many counts
+    of each at once."""
+    ends = list(ends)
+    while any(low < high for low, high in ends):
+        rungs = [ladder(low, high) if low < high else [] for low, high in ends]
+        for i, (counts, held) in enumerate(zip(rungs, holds(rungs), strict=True)):
+            if counts:
+                first = int(np.argmax(held))
+                ends[i] = counts[first - 1] + 1 if first else counts[0], counts[first]
+    return [high for _, high in ends]
 
 
 def last_worthwhile(counts: list[int], times: NDArray[np.float64], gain: float) -> int:
@@ -43,5 +50,9 @@ def last_worthwhile(counts: list[int], times: NDArray[np.float64], gain: float) 
 
 def spread(first: int, last: int, extra: int) -> set[int]:
     """Positions first ... last, both in, with up to `extra` between them, evenly by ratio."""
-    inner = np.geomspace(first + 1, last + 1, extra + 2).round().astype(int) - 1
-    return {first, last, *inner.tolist()}
+    return {first, last, *(place - 1 for place in _by_ratio(first + 1, last + 1, extra + 2))}
+
+
+def _by_ratio(low: int, high: int, count: int) -> list[int]:
+    """So many counts from low to high, both in, evenly by ratio and rounded."""
+    return [round(low * (high / low) ** (i / (count - 1))) for i in range(count)]

@@ -15,9 +15,9 @@ from advisor.core.workload import Workload
 
 def serve(curves: ServiceCurves, rows: Replicas, columns: int, workload: Workload) -> Served:
     """Evaluate every row, with no more than `columns` sequences in service."""
-    used, local = np.unique(rows.layout, return_inverse=True)
-    table = curves.table(columns, used)
     if workload.mode == "open":
-        return open_load(curves, table, rows, local, workload)
+        return open_load(curves, rows, columns, workload)
+    used, local = np.unique(rows.layout, return_inverse=True)
+    table, rows = curves.table(columns, used), replace(rows.within(columns), layout=local)
     evaluate = closed if workload.mode == "closed" else saturated
-    return evaluate(table, replace(rows, layout=local), workload)
+    return evaluate(table, rows, workload)

@@ -123,9 +123,10 @@ def test_the_smallest_count_that_holds_is_found_in_a_long_range(low, height, dat
 
     def holds(counts):
         asked.append(len(counts))
-        return np.array(counts) >= threshold
+        return [np.array(each) >= threshold for each in counts]
 
-    assert smallest_holding(holds, low, high) == threshold
+    ends = [(low, high), (0, 0), (threshold, threshold)]
+    assert smallest_holding(holds, ends) == [threshold, 0, threshold]
     assert len(asked) <= 4
 
 

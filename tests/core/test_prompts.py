@@ -5,25 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from advisor.core import prompts
 from advisor.core.latency import LEVELS, skewed_quantiles
-from advisor.core.prompts import Prompts, met, solve
+from advisor.core.prompts import Prompts, solve
+from advisor.core.renewal import chances, met
+from tests.core.profiles import planned, workload
 
 
-def prompts(rate, room, chunks=1.0, arrivals_cv2=1.0, length_cv2=0.0, load=0.5):
-    columns = (rate, arrivals_cv2, chunks)
-    arrivals, cv2, steps = (np.array([float(x)]) for x in columns)
-    return Prompts(
-        arrivals, cv2, steps, np.array([room]), np.array([1]), np.array([load]), length_cv2
-    )
-
-
-def chain(step, rate, room, states=64, **fields):
+def chain(step, rate, room, states=64, chunks=1.0, arrivals_cv2=1.0, length_cv2=0.0, load=0.5):
+    """The chain of one row; no replica is ever without a sequence that decodes."""
     numbers = np.minimum(np.arange(states), room)
-    return solve(np.array([[step(k) for k in numbers]]), prompts(rate, room, **fields))
-
-
-BUSY = np.zeros(1)
-"""No replica is ever without a sequence that decodes."""
+    columns = rate, arrivals_cv2, chunks, step(room), load, 0.0
+    arrivals, cv2, steps, full, share, idle = (np.array([float(x)]) for x in columns)
+    one = np.array([1])
+    asked = Prompts(arrivals, cv2, steps, room * one, one, full, share, idle, length_cv2)
+    return solve(np.array([[step(k) for k in numbers]]), asked, states * one)
 
 
 @pytest.mark.parametrize("load", [0.05, 0.3, 0.6, 0.85])
@@ -33,7 +29,7 @@ def test_one_prompt_a_step_waits_as_in_a_queue_with_vacations(load):
     plain, mixed = 0.02, 0.15
     rate = load / mixed
     found = chain(lambda k: mixed if k else plain, rate, 1)
-    mean, _ = found.wait(BUSY)
+    mean = found.wait
     expected = rate * mixed**2 / (2 * (1 - load)) + plain / 2 + mixed
     assert mean[0] == pytest.approx(expected, rel=2e-3)
     plain_steps = (1 - load) / plain / ((1 - load) / plain + rate)
@@ -52,7 +48,7 @@ def test_steps_with_room_for_all_are_cycles_of_gated_service(load):
     square = cycle**2 + rate * each**2 * cycle / (1 - load**2)
     assert found.gap[0] == pytest.approx(cycle, rel=1e-3)
     assert found.gap_variance[0] == pytest.approx(square - cycle**2, rel=1e-2)
-    mean, _ = found.wait(BUSY)
+    mean = found.wait
     behind = square / cycle
     assert mean[0] == pytest.approx(behind / 2 + plain + each * (1 + rate * behind), rel=2e-3)
 
@@ -88,11 +84,11 @@ def stepped(rate, room, plain, each, gaps, count=120_000, seed=3):
 def test_waits_and_decodes_are_those_of_a_queue_stepped_through(rate, room, plain, each, gaps):
     found = chain(lambda k: plain + k * each, rate, room)
     waits, decodes, durations = stepped(rate, room, plain, each, gaps)
-    mean, variance = found.wait(BUSY)
+    mean, variance = found.wait, found.wait_variance
     assert mean[0] == pytest.approx(waits.mean(), rel=0.03)
     assert variance[0] ** 0.5 == pytest.approx(waits.std(), rel=0.15)
     assert found.gap[0] == pytest.approx(durations.mean(), rel=0.02)
-    assert found.decode(np.array([float(gaps)]))[0] == pytest.approx(decodes.mean(), rel=0.04)
+    assert found.decode(float(gaps))[0] == pytest.approx(decodes.mean(), rel=0.04)
     least = mean - found.own()
     quantiles = found.own() + skewed_quantiles(least, variance)[0]
     for level in (0.5, 0.95):
@@ -120,18 +116,61 @@ def test_around_an_arrival_come_as_many_as_sampled(cv2, expected):
     assert found == pytest.approx(sampled, rel=0.25, abs=0.02)
 
 
+@pytest.mark.parametrize("spread", [None, 1.0, 1.7, 6.0])
+@pytest.mark.parametrize("expected", [0.01, 0.7, 5.0])
+def test_the_numbers_that_arrive_are_those_of_mixed_poisson_sampling(expected, spread):
+    """A negative binomial number is a Poisson one whose mean is drawn from a gamma distribution."""
+    random, over = np.random.default_rng(2), (spread or 1.0) - 1
+    means = random.gamma(expected / over, over, 400_000) if over else np.full(400_000, expected)
+    sampled = np.bincount(random.poisson(means), minlength=40)[:40] / 400_000
+    mean, came = np.full((1, 1, 1), expected), np.arange(-3, 40)[None, None, None]
+    varied = None if spread is None else np.full_like(mean, spread)
+    found = chances(mean, varied, np.array([1]), came)[0, 0, 0]
+    assert (found[:3] == 0).all()
+    assert found[3:] == pytest.approx(sampled, abs=4e-3)
+
+
+LOADS = [
+    workload(1000, 250, request_rate_per_s=18.0), workload(60, 40, request_rate_per_s=270.0),
+    workload(6000, 100, request_rate_per_s=4.4, arrival_cv=0.5),
+    workload(1000, 250, request_rate_per_s=16.0, arrival_cv=2.0),
+    workload(4000, 200, request_rate_per_s=2.5, arrival_cv=3.0),
+]  # fmt: skip
+
+
+def latencies(counts, load):
+    """Every latency of an 8B model on one to so many H100, (counts, metrics and levels)."""
+    limits = {"tensor_parallel": (1,), "replicas": tuple(counts)}
+    latency = planned(load=load, limits=limits, slo={}).candidates.served.latency
+    return np.concatenate([np.c_[each.mean, each.quantiles] for each in latency.values()], axis=1)
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_a_plan_does_not_depend_on_those_evaluated_with_it(load):
+    together = latencies(range(1, 9), load)
+    for i in range(8):
+        assert latencies([i + 1], load)[0] == pytest.approx(together[i], rel=1e-4, nan_ok=True)
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_more_states_would_not_change_the_latencies(monkeypatch, load):
+    found = latencies(range(1, 5), load)
+    monkeypatch.setattr(prompts, "_STATES", (256,))
+    assert found == pytest.approx(latencies(range(1, 5), load), rel=3e-3, nan_ok=True)
+
+
 def test_prompts_of_several_steps_hold_others_up_for_all_of_them():
     plain, mixed, chunks = 0.02, 0.1, 3.0
     rate = 0.5 / (mixed * chunks)
     found = chain(lambda k: mixed if k else plain, rate, 1, chunks=chunks)
     service = mixed * chunks
     expected = rate * service**2 / (2 * (1 - 0.5)) + plain / 2 + service
-    assert found.wait(BUSY)[0][0] == pytest.approx(expected, rel=2e-3)
+    assert found.wait[0] == pytest.approx(expected, rel=2e-3)
 
 
 def test_regular_arrivals_wait_less_and_bursts_longer():
     waits = [
-        chain(lambda k: 0.01 + 0.05 * k, 8.0, 1, arrivals_cv2=cv2).wait(BUSY)[0][0]
+        chain(lambda k: 0.01 + 0.05 * k, 8.0, 1, arrivals_cv2=cv2).wait[0]
         for cv2 in (0.0, 0.25, 1.0, 2.25, 9.0)
     ]
     assert waits == sorted(waits)
