@@ -14,6 +14,7 @@ from advisor.core.load import Replicas
 from advisor.core.units import MS_PER_S
 from advisor.core.workload import Speculation, Workload
 
+Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 
@@ -21,12 +22,12 @@ def largest_batch(
     curves: ServiceCurves,
     slots: Index,
     workload: Workload,
-    slo: Mapping[str, float],
+    slo: Mapping[str, Array],
     speculation: Speculation,
 ) -> Index:
     """Of each layout the most sequences, up to its `slots`, of a full replica whose TPOT meets
     every SLO on it, (layouts,); `slots` where none is on it, or where one sequence alone misses
-    it."""
+    it. `slo` has the limit of each layout [ms]."""
     limits = {key.split("_")[1]: ms / MS_PER_S for key, ms in slo.items() if key.startswith("tpot")}
     if not limits or not workload.gaps or not len(slots):
         return slots

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -11,7 +13,9 @@ from numpy.typing import NDArray
 
 from advisor.core.batch_limit import largest_batch
 from advisor.core.batching import ServiceCurves, service_curves
+from advisor.core.candidates import Candidates, Evaluated
 from advisor.core.coefficients import coefficient
+from advisor.core.confidence import regime
 from advisor.core.engines import EngineSettings
 from advisor.core.layouts import Layout
 from advisor.core.load import Replicas, Served
@@ -19,6 +23,7 @@ from advisor.core.memory import MemoryFit
 from advisor.core.open_load import split_cv2
 from advisor.core.search import ladder, last_worthwhile, smallest_holding, spread
 from advisor.core.serve import serve
+from advisor.core.slo import slo_ratios
 from advisor.core.steps import StepModel, StepTimes
 from advisor.core.units import MS_PER_S
 from advisor.core.workload import PlanRequest
@@ -38,25 +43,6 @@ PLATEAU = 1.01
 """Another replica is worth adding while it shortens p95 E2E by 1 % or more."""
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """Evaluated plans, one row each: a layout and how many replicas of it, spares included."""
-
-    layout: Index
-    replicas: Index
-    accelerators: Index
-    served: Served
-
-    def __len__(self) -> int:
-        return len(self.layout)
-
-    def take(self, rows: Index) -> Candidates:
-        """Some of the rows, in this order."""
-        return Candidates(
-            self.layout[rows], self.replicas[rows], self.accelerators[rows], self.served.take(rows)
-        )
-
-
 class Evaluator:
     """All layouts of a request that fit, ready to be evaluated at any number of replicas."""
 
@@ -68,20 +54,20 @@ class Evaluator:
         memory: MemoryFit,
     ) -> None:
         self.request, self.memory = request, memory
-        self._table: Candidates | None = None
-        self._rows_known: dict[tuple[int, int], int] = {}
-        self.layouts, self.settings = tuple(layouts), tuple(settings)
-        self.slots = self._slots()
+        self.known = Evaluated()
+        self.layouts = tuple(layouts)
+        self.settings = self._settings_asked = tuple(settings)
+        engine = request.serving.engine
+        self.regimes = [regime(request.model, layout, engine) for layout in layouts]
+        self.slots = self._most_slots = self._slots()
         self.front_end = np.array([_front_end(request, layout) for layout in layouts])
         budgets = [_token_budget(la, se) for la, se in self._pairs()]
         self.batched_tokens = np.array(budgets, dtype=np.float64)[:, None]
-        serving = request.serving
-        self.steps = StepModel(request.model, self.layouts, serving.engine, serving.speculative)
+        self.steps = StepModel(request.model, self.layouts, engine, request.serving.speculative)
         self.curves: ServiceCurves = service_curves(
             self.steps, request.workload, self.batched_tokens, int(self.slots.max(initial=1))
         )
         self._keep_tpot_within_slo()
-        self.saturation = self.curves.rate_at(np.arange(len(layouts)), self.slots)
         self.accelerators = np.array([la.split.accelerators for la in layouts], dtype=np.int64)
         self.tensor_parallel = np.array([la.split.tensor_parallel for la in layouts])
 
@@ -95,11 +81,21 @@ class Evaluator:
         Not under an open load, which fills no batch: there fewer prompts come between the tokens
         than in a full replica, whose largest batch would ask for more of them.
         """
+        self.settings, self.slots = self._settings_asked, self._most_slots.copy()
+        if self.batch_follows_slo:
+            self._keep_batch_small()
+        self.saturation = self.curves.rate_at(np.arange(len(self.layouts)), self.slots)
+
+    @property
+    def batch_follows_slo(self) -> bool:
+        """Whether SLOs on TPOT decide how many sequences run."""
         request = self.request
-        if request.serving.max_num_seqs is not None or request.workload.mode == "open":
-            return
-        drafts = request.serving.speculative
-        most = largest_batch(self.curves, self.slots, request.workload, request.slo, drafts)
+        return request.serving.max_num_seqs is None and request.workload.mode != "open"
+
+    def _keep_batch_small(self) -> None:
+        request, drafts = self.request, self.request.serving.speculative
+        slo = {key: ms / self.margin(key) for key, ms in request.slo.items()}
+        most = largest_batch(self.curves, self.slots, request.workload, slo, drafts)
         settings = list(self.settings)
         for i in np.flatnonzero(most < self.slots):
             groups = self.layouts[i].split.attention_data_parallel
@@ -108,36 +104,66 @@ class Evaluator:
             self.slots[i] = min(each * groups, int(self.slots[i]))
         self.settings = tuple(settings)
 
+    def with_slo(self, slo: Mapping[str, float]) -> Evaluator:
+        """The same layouts under other SLOs; what was evaluated is kept, unless the batch follows
+        them."""
+        other = copy.copy(self)
+        other.request = replace(self.request, slo=slo)
+        if self.batch_follows_slo and _of_tpot(slo) != _of_tpot(self.request.slo):
+            other.known = Evaluated()
+            other._keep_tpot_within_slo()
+        return other
+
+    def margin(self, key: str) -> Array:
+        """How far each layout has to stay below a limit for that to be as sure as is asked for,
+        (layouts,)."""
+        probability, metric = self.request.limits.min_met_probability, key.split("_")[0]
+        if probability is None:
+            return np.ones(len(self.layouts))
+        return np.array([known.width(metric).margin(probability) for known in self.regimes])
+
+    def meets(self, layout: Index, served: Served) -> NDArray[np.bool_]:
+        """Which rows meet every SLO, as surely as is asked for."""
+        met = np.ones(len(layout), dtype=bool)
+        ratios = slo_ratios(served, self.request.slo, self.request.workload.gaps)
+        for key, ratio in ratios.items():
+            met &= ratio * self.margin(key)[layout] <= 1
+        return met
+
     def _slots(self) -> Index:
         """Largest number of sequences a replica runs at once: the engine's limit, or memory's."""
         engine = [se.max_num_seqs * la.split.attention_data_parallel for la, se in self._pairs()]
         held = np.floor(self.memory.max_concurrency)
         return np.maximum(np.minimum(engine, held), 1).astype(np.int64)
 
-    def serve(self, layout: Index, serving: Index) -> Served:
-        """Evaluate layouts with `serving` replicas each (spares not counted).
+    def serve(self, layout: Index, serving: Index, load: Array | None = None) -> Served:
+        """Evaluate layouts with `serving` replicas each (spares not counted), under the load of the
+        request or one of each row: requests a second on average, or requests in flight.
 
         Rows are evaluated in blocks that need about as many columns of the curves.
         """
-        columns = self._columns_needed(layout, serving)
+        if load is None:
+            workload = self.request.workload
+            one = workload.concurrency or workload.request_rate_per_s or np.nan
+            load = np.full(len(layout), float(one))
+        columns = self._columns_needed(layout, serving, load)
         parts, order = [], []
-        for block in _blocks(columns, self._crowded(layout, serving)):
+        for block in _blocks(columns, self._crowded(layout, serving, load)):
             width = int(columns[block].max(initial=1))
-            rows = self._rows(layout[block], serving[block]).within(width)
+            rows = self._rows(layout[block], serving[block], load[block]).within(width)
             parts.append(serve(self.curves, rows, width, self.request.workload))
             order.append(block)
         if len(parts) == 1:
             return parts[0].take(np.argsort(order[0]))
         return Served.joined(parts).take(np.argsort(np.concatenate(order)))
 
-    def _columns_needed(self, layout: Index, serving: Index) -> Index:
+    def _columns_needed(self, layout: Index, serving: Index, load: Array) -> Index:
         workload, slots = self.request.workload, self.slots[layout]
         if workload.mode == "saturated":
             return slots
-        if workload.concurrency is not None:
-            return np.minimum(slots, workload.concurrency // serving + 2)
-        assert workload.request_rate_per_s is not None
-        offered = workload.request_rate_per_s * workload.peak_to_mean
+        if workload.mode == "closed":
+            return np.asarray(np.minimum(slots, load.astype(np.int64) // serving + 2))
+        offered = load * workload.peak_to_mean
         each = offered / self.request.serving.router_efficiency / serving
         saturation = self.saturation[layout]
         stable = each < saturation
@@ -146,15 +172,14 @@ class Evaluator:
         needed = self.curves.columns_needed(layout, slots, arrivals, peakedness)
         return np.where(stable, needed, slots)
 
-    def _crowded(self, layout: Index, serving: Index) -> NDArray[np.bool_]:
+    def _crowded(self, layout: Index, serving: Index, load: Array) -> NDArray[np.bool_]:
         """Rows whose queues are long, and take longer to evaluate."""
-        rate = self.request.workload.request_rate_per_s
-        if rate is None:
+        if self.request.workload.mode != "open":
             return np.zeros(len(layout), dtype=bool)
         most = self.saturation[layout] * serving * self.request.serving.router_efficiency
-        return np.asarray(rate * self.request.workload.peak_to_mean > _CROWDED * most)
+        return np.asarray(load * self.request.workload.peak_to_mean > _CROWDED * most)
 
-    def _rows(self, layout: Index, serving: Index) -> Replicas:
+    def _rows(self, layout: Index, serving: Index, load: Array) -> Replicas:
         return Replicas(
             layout,
             self.slots[layout],
@@ -163,6 +188,7 @@ class Evaluator:
             self.front_end[layout],
             self.request.serving.router_efficiency,
             self.request.serving.speculative,
+            load,
         )
 
     def largest_counts(self) -> Index:
@@ -189,14 +215,17 @@ class Evaluator:
 
     def candidates(self) -> Candidates:
         """The plans worth showing: every count asked for, or for each layout the fewest replicas
-        that hold, the fewest that meet the SLOs, the last that still pays, and some between."""
+        that hold, the fewest that meet the SLOs, the last that still pays, and some between. Where
+        the limits leave none that holds, the fewest that do, beyond them."""
         spare, fixed = self.request.limits.spare_replicas, self.request.limits.replicas
         if fixed:
             counts = [[n - spare for n in fixed if n > spare] for _ in self.layouts]
-            return self._evaluated(counts)
+            return self._at_counts(counts)
         low, high = self.smallest_counts(), self.largest_counts()
+        if (low > high).all():
+            high = low
         if self.request.workload.mode == "saturated":
-            return self._evaluated([[1] if most >= 1 else [] for most in high])
+            return self._at_counts([[1] if most >= 1 else [] for most in high])
         if self.request.workload.concurrency is not None:
             high = np.minimum(high, self.request.workload.concurrency)
         return self._searched(
@@ -205,24 +234,27 @@ class Evaluator:
 
     def at(self, plans: Sequence[tuple[int, int]]) -> Candidates:
         """Plans given as (layout, replicas), spares included, in this order."""
-        known = self._rows_known
-        if self._table is not None and all(plan in known for plan in plans):
-            return self._table.take(np.array([known[plan] for plan in plans], dtype=np.int64))
+        known = self.known
+        unknown = [plan for plan in dict.fromkeys(plans) if plan not in known.rows]
+        if unknown or known.table is None:
+            known.add(unknown, self._evaluated(unknown))
+        assert known.table is not None
+        return known.table.take(np.array([known.rows[plan] for plan in plans], dtype=np.int64))
+
+    def _evaluated(self, plans: Sequence[tuple[int, int]]) -> Candidates:
         layout = np.array([i for i, _ in plans], dtype=np.int64)
         replicas = np.array([n for _, n in plans], dtype=np.int64)
         served = self.serve(layout, replicas - self.request.limits.spare_replicas)
         return Candidates(layout, replicas, replicas * self.accelerators[layout], served)
 
-    def _evaluated(self, counts: Sequence[Sequence[int]]) -> Candidates:
+    def _at_counts(self, counts: Sequence[Sequence[int]]) -> Candidates:
         """Every layout at each of its counts of serving replicas."""
         spare = self.request.limits.spare_replicas
         return self.at([(i, n + spare) for i, each in enumerate(counts) for n in each])
 
     def _searched(self, counts: list[list[int]]) -> Candidates:
-        table = self._table = self._evaluated(counts)
-        plans = zip(table.layout.tolist(), table.replicas.tolist(), strict=True)
-        self._rows_known = {plan: row for row, plan in enumerate(plans)}
-        meets = meets_slos(table.served, self.request.slo, self.request.workload.gaps)
+        table = self._at_counts(counts)
+        meets = self.meets(table.layout, table.served)
         slowest = table.served.latency["e2e"].at("p95")
         starts = np.cumsum([0, *(len(each) for each in counts)]).tolist()
         shown: list[list[int]] = []
@@ -230,24 +262,43 @@ class Evaluator:
             mine = slice(start, start + len(each))
             index = len(shown)
             shown.append(self._shown(index, each, meets[mine], slowest[mine]) if each else [])
-        return self._evaluated(shown)
+        return self._at_counts(shown)
 
     def _shown(
         self, layout: int, counts: list[int], meets: NDArray[np.bool_], slowest: Array
     ) -> list[int]:
         last = last_worthwhile(counts, slowest, PLATEAU)
-        enough = []
+        exact = set()
+        if self.request.objective == "latency":
+            plateau = self._plateau(layout, counts, last)
+            exact, last = {plateau}, bisect_right(counts, plateau) - 1
         if meets.any():
             first = int(np.argmax(meets))
             last = max(last, first)
             below = counts[first - 1] + 1 if first else counts[0]
-            enough = [smallest_holding(lambda n: self._meets(layout, n), below, counts[first])]
-        return sorted({counts[i] for i in spread(0, last, _BETWEEN)} | set(enough))
+            exact.add(smallest_holding(lambda n: self._meets(layout, n), below, counts[first]))
+        return sorted({counts[i] for i in spread(0, last, _BETWEEN)} | exact)
+
+    def _plateau(self, layout: int, counts: list[int], last: int) -> int:
+        """The first count after which another replica is not worth adding, about counts[last]."""
+
+        def reached(some: list[int]) -> NDArray[np.bool_]:
+            now, then = (
+                self._serving(layout, [n + more for n in some]).served.latency["e2e"].at("p95")
+                for more in (0, 1)
+            )
+            return np.asarray(now <= then * PLATEAU)
+
+        low = counts[last - 1] + 1 if last else counts[0]
+        return smallest_holding(reached, low, counts[min(last + 1, len(counts) - 1)])
+
+    def _serving(self, layout: int, counts: list[int]) -> Candidates:
+        spare = self.request.limits.spare_replicas
+        return self.at([(layout, n + spare) for n in counts])
 
     def _meets(self, layout: int, counts: list[int]) -> NDArray[np.bool_]:
-        rows = np.full(len(counts), layout)
-        served = self.serve(rows, np.array(counts))
-        return meets_slos(served, self.request.slo, self.request.workload.gaps)
+        found = self._serving(layout, counts)
+        return self.meets(found.layout, found.served)
 
     def operating_point(self, candidates: Candidates) -> tuple[StepTimes, StepTimes]:
         """Decode and mixed step of each candidate at its mean batch, causes apart, (rows,)."""
@@ -257,6 +308,10 @@ class Evaluator:
         """Share of the steps' time that prompts take at the mean batch, (rows,)."""
         gaps = self.request.workload.gaps
         return self.curves.prompt_share(candidates.layout, candidates.served.in_service, gaps)
+
+
+def _of_tpot(slo: Mapping[str, float]) -> dict[str, float]:
+    return {key: limit for key, limit in slo.items() if key.startswith("tpot")}
 
 
 def _blocks(columns: Index, crowded: NDArray[np.bool_]) -> list[Index]:
@@ -270,46 +325,6 @@ def _blocks(columns: Index, crowded: NDArray[np.bool_]) -> list[Index]:
         size = max(1, _CHUNK_CELLS // int(columns[rows].max(initial=1)))
         blocks += [rows[i : i + size] for i in range(0, len(rows), size)]
     return blocks or [order]
-
-
-def meets_slos(served: Served, slo: Mapping[str, float], gaps: float) -> NDArray[np.bool_]:
-    """Which rows meet every SLO; see `slo_ratios`."""
-    met = np.ones(len(served.utilization), dtype=bool)
-    for ratio in slo_ratios(served, slo, gaps).values():
-        met &= ratio <= 1
-    return met
-
-
-def slo_ratios(served: Served, slo: Mapping[str, float], gaps: float) -> dict[str, Array]:
-    """Predicted value over limit for each SLO, (rows,).
-
-    A latency that is not defined misses its SLO (inf), but for that of gaps where requests have
-    none (`gaps` is their mean number).
-    """
-    ratios = {}
-    for key, limit_ms in slo.items():
-        metric, statistic, _ = key.split("_")
-        value = served.latency[metric].at(statistic) * MS_PER_S
-        missing = 0.0 if metric in ("tpot", "itl") and not gaps else np.inf
-        ratios[key] = np.where(np.isnan(value), missing, value / limit_ms)
-    return ratios
-
-
-def attainment(served: Served, slo: Mapping[str, float], gaps: float) -> Array:
-    """Share of requests within the limits of every latency that has a percentile SLO, (rows,).
-
-    Latencies are taken as independent; they rise together, so the joint share is no smaller.
-    """
-    shares: dict[str, Array] = {}
-    for key, limit_ms in slo.items():
-        metric, statistic, _ = key.split("_")
-        if statistic != "mean" and (gaps or metric not in ("tpot", "itl")):
-            share = served.latency[metric].share_within(limit_ms / MS_PER_S)
-            shares[metric] = np.minimum(shares.get(metric, share), share)
-    joint = np.ones(len(served.utilization))
-    for share in shares.values():
-        joint = joint * share
-    return joint
 
 
 def hourly_cost(layout: Layout, accelerators: int) -> Decimal | None:

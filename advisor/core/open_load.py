@@ -78,8 +78,7 @@ def open_load(
 ) -> Served:
     """Evaluate rows under an open load. `table` has the curves of the layouts in use, `local` says
     which of these each row has."""
-    assert workload.request_rate_per_s is not None
-    offered = workload.request_rate_per_s * workload.peak_to_mean
+    offered = rows.load * workload.peak_to_mean
     effective = rows.count * rows.router_efficiency
     saturation = effective * rows.saturation
     utilization = offered / saturation
@@ -122,6 +121,7 @@ def open_load(
         requests_per_s=served,
         concurrency=served * latency["e2e"].mean,
         in_service=np.where(stable, number.mean - number.queued, rows.slots),
+        slot_wait=np.where(stable, slot.mean, np.nan),
         latency=latency,
     )
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from advisor import __version__
-from advisor.core import answer, comparison, explanation, fitting, verification
+from advisor.core import answer, comparison, explanation, fitting, misses, verification
 from advisor.core.decision import Decision
 from advisor.core.engines import serving_faults, version_warnings
 from advisor.core.enumeration import enumerate_layouts, precision_warnings
@@ -36,20 +36,17 @@ class Plan(Decision):
             self.request, self.evaluator, self.candidates, self.verdicts, self.simulated
         )
         shown = self.ranking[: self.request.max_candidates]
-        subject = self.recommended if self.recommended is not None else self.nearest
         return {
             "inputs": answer.inputs(self.request),
             "recommended": None if self.recommended is None else write.one(self.recommended),
             "reason": explanation.refusal(self),
             "nearest": None if self.nearest is None else write.one(self.nearest),
+            "missed_limits": misses.missed_limits(self),
             "pareto": [write.one(int(i)) for i in self.pareto[: self.request.max_candidates]],
             "candidates": [write.one(i) for i in shown],
             "candidates_total": len(self.candidates),
             "rejected": [one.as_dict() for one in self.rejected],
-            "replicas_vs_tensor_parallel": (
-                [] if subject is None else comparison.same_accelerators(self, subject)
-            ),
-            "explanation": explanation.explain(self),
+            **self._explained(),
             "assumptions": explanation.assumptions(self),
             "warnings": [
                 *(dict(each) for each in self.request.model.warnings),
@@ -58,6 +55,16 @@ class Plan(Decision):
                 *explanation.disagreements(self, self.simulated),
             ],
             "planner_version": __version__,
+        }
+
+    def _explained(self) -> dict[str, Any]:
+        """The choice beside others: in figures and, last, in sentences."""
+        subject = self.recommended if self.recommended is not None else self.nearest
+        return {
+            "replicas_vs_tensor_parallel": (
+                [] if subject is None else comparison.in_both_ways(self, subject)
+            ),
+            "explanation": explanation.explain(self),
         }
 
 

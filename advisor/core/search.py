@@ -19,7 +19,7 @@ def ladder(low: int, high: int) -> list[int]:
         return []
     if high - low < RUNGS:
         return list(range(low, high + 1))
-    return [int(n) for n in np.unique(np.geomspace(low, high, RUNGS).round())]
+    return sorted({round(low * (high / low) ** (k / (RUNGS - 1))) for k in range(RUNGS)})
 
 
 def smallest_holding(holds: Callable[[list[int]], NDArray[np.bool_]], low: int, high: int) -> int:
@@ -43,5 +43,6 @@ def last_worthwhile(counts: list[int], times: NDArray[np.float64], gain: float) 
 
 def spread(first: int, last: int, extra: int) -> set[int]:
     """Positions first ... last, both in, with up to `extra` between them, evenly by ratio."""
-    inner = np.geomspace(first + 1, last + 1, extra + 2).round().astype(int) - 1
-    return {first, last, *inner.tolist()}
+    ratio = (last + 1) / (first + 1)
+    inner = (round((first + 1) * ratio ** (k / (extra + 1))) - 1 for k in range(1, extra + 1))
+    return {first, last, *inner}
