@@ -12,7 +12,18 @@ from functools import cached_property
 from typing import Any
 
 from advisor import __version__
-from advisor.core import answer, comparison, explanation, fitting, misses, verification
+from advisor.core import (
+    answer,
+    batch_cost,
+    comparison,
+    crossing,
+    explanation,
+    fitting,
+    misses,
+    next_accelerators,
+    slo_sensitivity,
+    verification,
+)
 from advisor.core.decision import Decision
 from advisor.core.engines import serving_faults, version_warnings
 from advisor.core.enumeration import enumerate_layouts, precision_warnings
@@ -60,11 +71,30 @@ class Plan(Decision):
     def _explained(self) -> dict[str, Any]:
         """The choice beside others: in figures and, last, in sentences."""
         subject = self.recommended if self.recommended is not None else self.nearest
-        return {
-            "replicas_vs_tensor_parallel": (
-                [] if subject is None else comparison.in_both_ways(self, subject)
-            ),
-            "explanation": explanation.explain(self),
+        full = self.request.explain == "full"
+        found: dict[str, Any] = {
+            "replicas_vs_tensor_parallel": [],
+            "crossing_loads": [] if full else None,  # None: not asked for
+            "batch_limit": None,
+        }
+        if subject is not None:
+            found["replicas_vs_tensor_parallel"] = comparison.in_both_ways(self, subject)
+            found["batch_limit"] = batch_cost.batch_limit(self, subject)
+        if subject is not None and full:
+            found["crossing_loads"] = crossing.crossing_loads(self, subject)
+        larger = next_accelerators.next_accelerators(self)
+        sensitivity = slo_sensitivity.slo_sensitivity(self)
+        sentences = [
+            *explanation.explain(self),
+            *batch_cost.in_words(found["batch_limit"]),
+            *crossing.in_words(found["crossing_loads"]),
+            *next_accelerators.in_words(larger),
+            *slo_sensitivity.in_words(self, sensitivity),
+        ]
+        return found | {
+            "next_accelerators": larger,
+            "slo_sensitivity": sensitivity,
+            "explanation": sentences,
         }
 
 
