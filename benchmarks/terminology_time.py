@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from advisor.core.terminology.check import check
-from advisor.documents.reading import prose_of
+from advisor.documents.reading import prose_of, read
 from benchmarks.timing import least_cpu_ms
 from tests.core.test_terminology import HOSTILE, MEGABYTE
+from tests.documents.test_reading import HOSTILE as HOSTILE_MARKUP
 
 PARAGRAPH = (
     "Decode is memory-bound on this GPU, and its p95 latency is under 200 ms.\n\n"
@@ -27,6 +28,16 @@ def main() -> None:
     markdown = PARAGRAPH * (MEGABYTE // len(PARAGRAPH))
     spent_ms = least_cpu_ms(lambda: prose_of(markdown, "markdown"), 3)
     print(f"  {'reading it as Markdown':26} {spent_ms:6.0f} ms")
+    for text_format in ("markdown", "rst", "html", "code"):
+        units = {unit: _read_ms(unit, text_format) for unit in HOSTILE_MARKUP}
+        worst = max(units, key=units.__getitem__)
+        print(
+            f"  {f'worst of hostile {text_format}':26} {units[worst]:6.0f} ms, {worst!r} repeated"
+        )
+
+
+def _read_ms(unit: str, text_format: str) -> float:
+    return least_cpu_ms(lambda: read(unit * (MEGABYTE // len(unit)), text_format), 1)
 
 
 def _spent(text: str) -> float:

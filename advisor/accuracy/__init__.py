@@ -9,7 +9,9 @@ best tensor parallelism is found. `python -m advisor.accuracy` prints all of it.
 of the nominal, so 0.9 of it is the mean; its launch scripts (github.com/InferenceMAX/InferenceMAX,
 benchmarks/) give 10 requests for each client and, where a row has them, the token budget, the
 largest batch, the memory utilization and the KV format. TensorRT-LLM's performance overview gives
-the requests of its throughput runs. A blank `kv_cache` is the checkpoint's own, a blank
+the requests of its throughput runs; their largest batch and token budget are what its tool chooses
+(`trtllm_bench`), as in Azure's runs, whose one engine is built for their longest lengths with 0.83
+of free memory as cache. A blank `kv_cache` is the checkpoint's own, a blank
 `engine_version` was not published. NVIDIA's FP8 and NVFP4 checkpoints ask for an FP8 cache, which
 TensorRT-LLM follows, and vLLM from 0.12 on.
 

@@ -1,7 +1,9 @@
 """Fitting coefficients to measured rows: damped least squares of log ratios.
 
-Which are fitted stands in `coefficients.toml` (`fitted`, by key). Each is drawn to the value that
-it has: `_SPREAD` is how far a step may take it, in logarithms of a cost or of the odds of a share.
+Which are fitted stands in `coefficients.toml` (`fitted`, by key). Each is drawn to that of the next
+wider key, "tensorrt_llm/hopper" to "hopper", a default to the value that it has: `_SPREAD` is how
+far it goes from there by itself, in logarithms of a cost or of the odds of a share. So what no row
+tells is as the rest.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from importlib import resources
 
 import numpy as np
@@ -20,13 +21,23 @@ from numpy.typing import NDArray
 
 from advisor.accuracy.closed_form import closed_form
 from advisor.accuracy.compare import Predictor, Residual, compare
-from advisor.accuracy.rows import Row
+from advisor.accuracy.rows import Row, device_of
 from advisor.accuracy.simulated import simulated
-from advisor.core.coefficients import changed, coefficient_bounds, entry_value, table
+from advisor.core.coefficients import (
+    changed,
+    coefficient_bounds,
+    coefficient_names,
+    entry_value,
+    table,
+    value_keys,
+)
+from advisor.core.precision import WEIGHT_BYTES, kernel_kind
+from advisor.core.workload import ENGINES
 
 Array = NDArray[np.float64]
 Key = tuple[str, str]
 Values = Mapping[Key, float]
+_Move = tuple[int | None, Values, Sequence[Row]]
 
 AIMS: Mapping[str, tuple[tuple[tuple[str, ...], float], ...]] = {
     "fixed_concurrency": ((("tpot_mean_ms", "itl_mean_ms"), 0.08), (("ttft_mean_ms",), 0.25)),
@@ -41,14 +52,16 @@ _HUBER = 2.0
 """Log ratios beyond so many times the noise pull in proportion, not squared: a wrong reading must
 not rule."""
 
+_KERNELS = {kernel_kind(storage) for storage in WEIGHT_BYTES}
+
 _FEW = 4
 _USUAL = 8
 """Rows of one model on one device under one engine are correlated: the noise of each grows with the
 fourth root of how many there are, as if a group of `_USUAL` were as good as its rows."""
 
 _STEP = 0.05
-_SPREAD = 0.3
-_LONGEST_STEP = 0.6
+_SPREAD = 0.4
+_LONGEST_STEP = 1.5
 _REWEIGHTED = 8
 
 
@@ -74,19 +87,53 @@ class Fit:
         """The coefficients of the data file, from which the fit started."""
         return _values(self.keys, self.start)
 
-    def improved(self, hidden: Container[str] = ()) -> dict[Key, float]:
-        """The coefficients one step on, from all rows but those with `hidden` ids."""
+    def improved(self) -> dict[Key, float]:
+        """The coefficients one step on."""
+        return _values(self.keys, self.position + self._step())
+
+    def without(self, hidden: Container[str]) -> dict[Key, float]:
+        """The coefficients as they would be without the rows of these ids: moved by what leaving
+        them out changes in the next step."""
+        moved = self._step(hidden) - self._step()
+        return _values(self.keys, self.position + moved)
+
+    def _step(self, hidden: Container[str] = ()) -> Array:
         chosen = np.array([each.row.id not in hidden for each in self.residuals])
         ratios = np.array([each.log_ratio for each in self.residuals])
         noise = self.noise * _crowding(self.residuals)
-        step = _step(self.slopes[chosen], ratios[chosen], noise[chosen])
-        return _values(self.keys, self.position + step)
+        return _step(self.slopes[chosen], ratios[chosen], noise[chosen], *self._prior())
+
+    def _prior(self) -> tuple[Array, Array]:
+        """Differences from the wider keys as they would change with a step, (coefficients,
+        coefficients), and as they are."""
+        pull, place = np.eye(len(self.keys)), self.position.copy()
+        known = {key: i for i, key in enumerate(self.keys)}
+        for i, (name, key) in enumerate(self.keys):
+            wider = name, wider_key(name, key)
+            if key == "default":
+                place[i] -= self.start[i]
+            elif wider in known:
+                pull[i, known[wider]] = -1.0
+                place[i] -= self.position[known[wider]]
+            else:
+                place[i] -= _place(wider, _stated(wider))
+        return pull, place
 
 
 def fitted_keys() -> tuple[Key, ...]:
     """The coefficients that are fitted."""
     entries = table("coefficients.toml").items()
     return tuple((name, key) for name, entry in entries for key in entry.get("fitted", ()))
+
+
+def wider_key(name: str, key: str) -> str:
+    """The key that would hold where this one of `coefficients.toml` did not stand."""
+    parts = key.split("/")
+    engine = next((part for part in parts if part in ENGINES), "")
+    kernel = next((part for part in parts if part in _KERNELS), "")
+    generation = next((part for part in parts if part not in (engine, kernel)), "")
+    keys = value_keys(name, generation, engine, kernel)
+    return keys[min(keys.index(key) + 1, len(keys) - 1)]
 
 
 def fit(rows: Sequence[Row], at: Values | None = None, workers: int = 2) -> Fit:
@@ -98,20 +145,38 @@ def fit(rows: Sequence[Row], at: Values | None = None, workers: int = 2) -> Fit:
     start = np.array([_place(key, _stated(key)) for key in keys])
     position = np.array([_place(key, (at or {}).get(key, _stated(key))) for key in keys])
     base = _aimed(rows, simulated, _values(keys, position))
-    points = [position, *(position + _STEP * row for row in np.eye(len(keys)))]
-    moves = partial(_aimed, rows, _quick)
+    moves: list[_Move] = [(None, _values(keys, position), rows)]
+    for i, key in enumerate(keys):
+        moved = position.copy()
+        moved[i] += _STEP
+        moves.append((i, _values(keys, moved), [row for row in rows if key in _used(row)]))
     with ProcessPoolExecutor(workers) as pool:
-        found = list(pool.map(moves, [_values(keys, point) for point in points]))
-    ratios = [{_name(each): each.log_ratio for each, _ in one} for one in found]
-    known = [(each, noise) for each, noise in base if _name(each) in ratios[0]]
-    slopes = np.array(
-        [
-            [(one.get(_name(each), 0.0) - ratios[0][_name(each)]) / _STEP for one in ratios[1:]]
-            for each, _ in known
-        ]
-    )
+        found = dict(pool.map(_log_ratios, moves))
+    ratios = found[None]
+    known = [(each, noise) for each, noise in base if _name(each) in ratios]
+    slopes = np.zeros((len(known), len(keys)))
+    for i in range(len(keys)):
+        for j, (each, _) in enumerate(known):
+            before = ratios[_name(each)]
+            slopes[j, i] = (found[i].get(_name(each), before) - before) / _STEP
     noise = np.array([noise for _, noise in known])
     return Fit(keys, start, position, tuple(each for each, _ in known), noise, slopes)
+
+
+def _used(row: Row) -> set[Key]:
+    """The keys that may hold for a row."""
+    generation = device_of(row).generation
+    kernels = {kernel_kind(row.weights), "bf16"}
+    return {
+        (name, value_keys(name, generation, row.engine, kernel)[0])
+        for name in coefficient_names()
+        for kernel in kernels
+    }
+
+
+def _log_ratios(move: _Move) -> tuple[int | None, dict[tuple[str, str], float]]:
+    which, values, rows = move
+    return which, {_name(each): each.log_ratio for each, _ in _aimed(rows, _quick, values)}
 
 
 def _quick(row: Row) -> Mapping[str, float]:
@@ -147,15 +212,15 @@ def _crowding(residuals: Sequence[Residual]) -> Array:
     return np.array([(max(counts[each], _FEW) / _USUAL) ** 0.25 for each in groups])
 
 
-def _step(slopes: Array, ratios: Array, noise: Array) -> Array:
-    """A step by iteratively reweighted least squares, each coefficient drawn to where it is."""
+def _step(slopes: Array, ratios: Array, noise: Array, pull: Array, place: Array) -> Array:
+    """A step by iteratively reweighted least squares, each coefficient drawn to the wider ones: by
+    how much each difference changes, and how large it is."""
     step = np.zeros(slopes.shape[1])
-    pull = np.eye(len(step)) / _SPREAD
     for _ in range(_REWEIGHTED):
         size = np.maximum(np.abs(ratios + slopes @ step) / noise, 1e-9)
         weight = np.sqrt(np.minimum(1.0, _HUBER / size)) / noise
-        left = np.concatenate([slopes * weight[:, None], pull])
-        right = np.concatenate([-ratios * weight, np.zeros(len(step))])
+        left = np.concatenate([slopes * weight[:, None], pull / _SPREAD])
+        right = np.concatenate([-ratios * weight, -place / _SPREAD])
         step = np.linalg.lstsq(left, right, rcond=None)[0]
         step = np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
     return np.asarray(step)
@@ -187,10 +252,12 @@ def rewritten(values: Values) -> str:
     text = resources.files("advisor.core").joinpath("coefficients.toml").read_text("utf-8")
     for (name, key), value in values.items():
         start = text.index(f"[{name}]\n")
-        end = text.find("\n[", start) if "\n[" in text[start:] else len(text)
+        others = re.compile(rf"^\[(?!{name}\.)", re.MULTILINE)
+        following = others.search(text, start + 1)
+        end = following.start() if following else len(text)
         written = key if key.isidentifier() else f'"{key}"'
         block = re.sub(
-            rf"(\b|(?=\"))({re.escape(written)} = )[0-9.e+-]+", rf"\g<2>{value:.2g}",
+            rf"(\b|(?=\"))({re.escape(written)} = )[0-9.e+-]+", rf"\g<2>{float(f'{value:.2g}'):g}",
             text[start:end], count=1,
         )  # fmt: skip
         text = text[:start] + block + text[end:]

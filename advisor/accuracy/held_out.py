@@ -42,7 +42,7 @@ def refitted(fit: Fit, rows: Iterable[Row]) -> dict[str, dict[str, float]]:
     found = {}
     for fold in held_out(rows):
         hidden = {row.id for row in fold.rows}
-        values = fit.improved(hidden)
+        values = fit.without(hidden)
         found[fold.name] = {f"{n}.{key}": float(f"{v:.4g}") for (n, key), v in values.items()}
     return found
 

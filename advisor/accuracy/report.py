@@ -11,8 +11,10 @@ from advisor.accuracy.compare import Residual, Score, compare, markdown, scores,
 from advisor.accuracy.held_out import residuals
 from advisor.accuracy.intervals import METRIC_OF, Width, counts, widths
 from advisor.accuracy.ranking import choices
-from advisor.accuracy.rows import Row
+from advisor.accuracy.rows import Row, device_of
 from advisor.accuracy.simulated import simulated
+from advisor.accuracy.splits import moe_fold
+from advisor.core.precision import kernel_kind
 from advisor.core.units import rounded_plain
 
 REGIMES = (
@@ -55,6 +57,7 @@ def report(rows: Sequence[Row]) -> tuple[str, list[Width]]:
     parts = [
         _INTRODUCTION.format(count=len(rows)),
         "## By regime\n\n" + _regimes(fitted.residuals, unseen),
+        _without_relatives(rows, unseen),
         "## By engine and device, TPOT at fixed concurrency\n\n" + _devices(fitted.residuals),
         "## Intervals\n\n" + _intervals(found, by_basis),
         "## Choosing tensor parallelism\n\n"
@@ -91,6 +94,26 @@ def _regimes(fitted: Iterable[Residual], unseen: Iterable[Residual]) -> str:
                 )  # fmt: skip
     header = ["what", "model", "rows", "fitted", "held out", "AIConfigurator 0.12", "BLIS"]
     return markdown(header, lines)
+
+
+def _without_relatives(rows: Iterable[Row], unseen: Sequence[Residual]) -> str:
+    """What the MoE rows held out say of kernels that another model was measured with."""
+    sparse = moe_fold(rows)
+    known = {_kernel(row) for row in sparse.fit}
+    alone = {row.id for row in sparse.test if _kernel(row) not in known}
+    related = {s.name: s for s in scores(r for r in unseen if r.row.id not in alone)}
+    tpot = related["tpot_mean_ms", "fixed_concurrency", "moe"]
+    saturated = related["output_tokens_per_s", "saturated", "moe"]
+    return (
+        f"Of the {len(sparse.test)} MoE rows held out {len(alone)} run on kernels (an engine's, "
+        "for a weight format, on a generation) that no fitted model was measured with: they are "
+        "predicted from other kernels of the format. The others' TPOT is off by "
+        f"{_errors(tpot)}, their saturated throughput by {_errors(saturated)}."
+    )
+
+
+def _kernel(row: Row) -> tuple[str, str, str]:
+    return row.engine, device_of(row).generation, kernel_kind(row.weights)
 
 
 def _errors(score: Score | None) -> str:
@@ -148,8 +171,9 @@ requests, to the last answer.
 
 *Fitted* errors are those of the coefficients in use, which these rows shaped. *Held out* are those
 of rows that the fit did not see: a dense model on a device at a time, and the MoE models that
-`moe_split.toml` sets aside; their coefficients (`held_out.json`) are the last step of the fit taken
-without those rows. Peers' errors are medians on public rows of the same kinds, run in
+`moe_split.toml` sets aside; their coefficients (`held_out.json`) are those in use, moved by what
+leaving the rows out changes in a step of the fit; a coefficient that no other row tells of becomes
+that of its relatives. Peers' errors are medians on public rows of the same kinds, run in
 December 2026; their rows and ours are not the same in every case."""
 
 _NOTES = """## Known approximations
@@ -157,7 +181,8 @@ _NOTES = """## Known approximations
 The list stands in [method.md](method.md), section 10. Those that show most here:
 
 - Coefficients belong to engines, formats and generations, never to a model, and engine versions two
-  years apart share them: vLLM of 2024 on Hopper comes out up to twice too fast.
+  years apart share them: vLLM of 2024 on Hopper comes out up to twice too fast, closed loops of
+  TensorRT-LLM of late 2025 some 8 % too slow beside its earlier throughput runs.
 - TTFT of SGLang and of AMD's ATOM at high concurrency waits on scheduling that is not modelled.
 - Saturated runs of mixtures of experts with attention-DP lose to imbalance between ranks, which is
   in the coefficients of that engine and generation alone.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Any
 
+from advisor.accuracy.trtllm_bench import CACHE_SHARE, bench_settings
 from advisor.catalog.loader import hardware_profile, model_profile
 from advisor.core.engines import serving_faults
 from advisor.core.hardware import HardwareProfile
@@ -36,6 +37,9 @@ _TEXTS = (
 _OPTIONAL_TEXTS = ("engine_version", "kv_cache")
 _TOKENS = ("input_tokens", "output_tokens")
 _NUMBERS = ("request_rate_per_s", "memory_utilization")
+_BUILT_FOR = {"Azure AI-benchmarking-guide": (2048.0, 2048.0)}
+"""One engine for runs of several lengths is built for the longest."""
+
 _COLUMNS = {*_TEXTS, *_OPTIONAL_TEXTS, *_DEGREES, *_COUNTS, *_TOKENS, *_NUMBERS, *METRICS}
 
 
@@ -84,6 +88,11 @@ class Row:
     def kind(self) -> str:
         """`moe` or `dense`."""
         return "moe" if model_of(self).architecture.moe else "dense"
+
+    @property
+    def is_trtllm_bench(self) -> bool:
+        """Whether it is a throughput run of TensorRT-LLM's own tool, which tunes the engine."""
+        return self.engine == "tensorrt_llm" and self.load == "saturated" and bool(self.requests)
 
     @property
     def throughput(self) -> float | None:
@@ -184,10 +193,25 @@ def _serving(row: Row) -> Serving:
     """The row's engine; a version older than the engine's data know is planned as their first."""
     faults = serving_faults(Serving(row.engine, row.engine_version))
     version = str(faults[0].nearest) if faults else row.engine_version
-    return Serving(
+    serving = Serving(
         engine=row.engine,
         engine_version=version,
         memory_utilization=row.memory_utilization,
         max_num_seqs=row.max_num_seqs,
         max_num_batched_tokens=row.max_num_batched_tokens,
+    )
+    return _as_benchmarked(row, serving) if row.is_trtllm_bench else serving
+
+
+def _as_benchmarked(row: Row, serving: Serving) -> Serving:
+    lengths = row.input_tokens, row.output_tokens
+    for source, longest in _BUILT_FOR.items():
+        lengths = longest if source in row.source else lengths
+    ranks = row.tensor_parallel
+    found = bench_settings(model_of(row), device_of(row), row.weights, ranks, lengths)
+    return replace(
+        serving,
+        memory_utilization=row.memory_utilization or CACHE_SHARE,
+        max_num_seqs=found.max_num_seqs,
+        max_num_batched_tokens=found.max_num_batched_tokens,
     )

@@ -64,6 +64,11 @@ class AcceleratorPrice(Quoted):
     offer: str
     region: str
 
+    @property
+    def reserved(self) -> bool:
+        """Whether it is paid busy or idle."""
+        return self.kind.startswith("reserved")
+
 
 @cache
 def api_prices() -> Mapping[str, ApiPrice]:

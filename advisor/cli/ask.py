@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from advisor.catalog.loader import hardware_profile, model_profile
 from advisor.cli.faults import Refused
@@ -14,20 +14,11 @@ from advisor.core.hardware import HardwareProfile
 from advisor.core.model import ModelProfile
 from advisor.core.plans import plan
 from advisor.core.workload import PlanRequest
-from advisor.schemas.faults import field_errors
-from advisor.schemas.plans import PlanBody
+from advisor.schemas.plans import loaded_plan
 from advisor.web import strict_json
 
 Document = dict[str, Any]
 Profile = TypeVar("Profile", ModelProfile, HardwareProfile)
-
-
-class _Body(PlanBody):
-    """The API's body of a plan request, which raises InvalidInput for what it refuses."""
-
-    def handle_error(self, error: Any, *_: Any, **__: Any) -> NoReturn:
-        super().handle_error(error)
-        raise InvalidInput(*field_errors(error)) from None
 
 
 def answer(document: Any) -> Document:
@@ -35,7 +26,7 @@ def answer(document: Any) -> Document:
 
     Raises InvalidInput.
     """
-    return plan(_request(_Body().load(document))).as_dict()
+    return plan(_request(loaded_plan(document))).as_dict()
 
 
 def parsed(text: bytes, source: str) -> Any:

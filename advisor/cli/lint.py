@@ -116,19 +116,21 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def _checked(path: Path, vocabulary: Vocabulary) -> tuple[list[Finding], str]:
-    """What is found in a file, and what was not read of it. Raises `Skipped`."""
-    from advisor.documents.reading import Unreadable, format_of, prose_of
+    """What is found in a file, and what of it was skipped, if any. Raises `Skipped`."""
+    from advisor.documents.reading import format_of, read
 
     known = ("plain", None) if str(path) == "-" else format_of(path)
     if known is None:
         raise Skipped("no format that is read", is_fault=False)
     text = _text(path)
-    try:
-        checked = check_all(text, vocabulary, prose_of(text, *known))
-    except Unreadable as error:
-        raise Skipped(str(error)) from None
-    unread = checked.unread_from
-    return checked.findings, "" if unread is None else f"not read beyond code point {unread}"
+    document = read(text, *known)
+    checked = check_all(text, vocabulary, document.prose)
+    notes = []
+    if document.coarse_because:
+        notes.append(f"its markup, read by lines alone: {document.coarse_because}")
+    if checked.unread_from is not None:
+        notes.append(f"what follows code point {checked.unread_from}")
+    return checked.findings, "; ".join(notes)
 
 
 def _text(path: Path) -> str:

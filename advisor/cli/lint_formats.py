@@ -149,7 +149,9 @@ def _end(found: Finding) -> tuple[int, int]:
 
 
 def _artifact(path: str) -> dict[str, str]:
-    return {"uri": quote(PurePath(path).as_posix())}
+    """A URI of its own scheme where the path is absolute: a reference must not begin with "/"."""
+    pure = PurePath(path)
+    return {"uri": pure.as_uri() if pure.is_absolute() else quote(pure.as_posix())}
 
 
 def _question(found: Finding) -> str:

@@ -12,11 +12,13 @@ import click
 from advisor.cli import ask
 from advisor.cli.plan_report import MOST_ROWS, report
 from advisor.cli.tables import console
+from advisor.cli.traces import COLUMNS, trace_in
 from advisor.core.workload import (
     ENGINES,
     EXPLANATIONS,
     KV_PRECISIONS,
     OBJECTIVES,
+    ROUTINGS,
     SLO_KEYS,
     STARTS,
     WEIGHT_PRECISIONS,
@@ -108,6 +110,11 @@ def _words(words: Iterable[str]) -> str:
     "--num-requests", "workload__num_requests", type=int, metavar="N",
     help="Requests of a burst.  [default: 10 x concurrency]",
 )  # fmt: skip
+@click.option(
+    "--trace", "workload__trace", metavar="FILE.csv", callback=_read_by(trace_in),
+    help="Open load: requests as they came, replayed; columns "
+    f"{' or '.join(','.join(columns) for columns in COLUMNS)}.",
+)  # fmt: skip
 @click.option("--saturate", "workload__saturate", is_flag=True, help="As much load as is served.")
 @click.option(
     "--input-tokens", "workload__input_tokens", metavar=TOKENS, callback=_tokens,
@@ -165,6 +172,10 @@ def _words(words: Iterable[str]) -> str:
 @click.option(
     "--engine", "serving__engine", metavar="WORD", help=f"{_words(ENGINES)}.  [default: vllm]"
 )
+@click.option(
+    "--routing", "serving__routing", metavar="WORD",
+    help=f"Of an open load: {_words(ROUTINGS)}.  [default: random]",
+)  # fmt: skip
 @click.option(
     "--max-candidates", type=int, metavar="N",
     help=f"Most candidates shown, best first.  [default: {MOST_ROWS}; with --json 50]",

@@ -38,16 +38,22 @@ def summary(answer: Answer, most_rows: int) -> RenderableType:
 
 
 def _summary(answer: Answer, most_rows: int) -> Iterator[RenderableType]:
-    yield heading(_question(answer["inputs"]))
+    yield heading(_question(answer["inputs"], answer["trace"]))
     yield from _candidates(answer, most_rows)
     yield ""
     for line in answer["explanation"]:
         yield Indented(line)
 
 
-def _question(inputs: Answer) -> str:
-    workload = inputs["workload"]
-    if workload["saturate"]:
+def _question(inputs: Answer, trace: Answer | None) -> str:
+    workload = inputs["workload"] | (trace or {})
+    if trace:
+        load = (
+            f"a trace of {trace['requests']} requests in {trace['duration_s']:g} s, "
+            f"{trace['request_rate_per_s']:g} requests/s (peak x {trace['peak_to_mean']:.2f}, "
+            f"cv {trace['arrival_cv']:.2f})"
+        )
+    elif workload["saturate"]:
         load = "at saturation"
     elif workload["concurrency"] is not None:
         load = f"{workload['concurrency']} requests in flight"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from functools import cached_property
@@ -22,7 +22,7 @@ from advisor.core.precision import compute_arithmetic
 from advisor.core.slo import attainment, meets_slos
 from advisor.core.units import GIB, MS_PER_S
 from advisor.core.verification import Simulated
-from advisor.core.workload import METRICS, STATISTICS, Length, PlanRequest
+from advisor.core.workload import METRICS, STATISTICS, Length, PlanRequest, Workload
 
 _COST_DIGITS = Context(prec=6, rounding=ROUND_HALF_EVEN)
 """Costs per token come from predicted rates: six digits, rounded once."""
@@ -252,8 +252,10 @@ def costs(request: PlanRequest, layout: Layout, rows: Candidates, row: int) -> d
     hourly = hourly_cost(layout, int(rows.accelerators[row]))
     empty = dict.fromkeys(("per_million_output_tokens", "per_million_total_tokens", "per_request"))
     if hourly is None or layout.hardware.price is None:
-        return {"per_hour": None, **empty, "currency": None}
-    answer = {"per_hour": money(hourly), **empty, "currency": layout.hardware.price.currency}
+        return {"per_hour": None, **empty, "currency": None, "price_as_of": None}
+    price = layout.hardware.price
+    answer = {"per_hour": money(hourly), **empty, "currency": price.currency}
+    answer["price_as_of"] = None if price.as_of is None else price.as_of.isoformat()
     if rows.served.verdict[row] == "unstable":
         return answer
     workload, rate = request.workload, rows.served.requests_per_s[row]
@@ -299,17 +301,19 @@ def inputs(request: PlanRequest) -> dict[str, Any]:
     """The request with every default filled in."""
     workload, limits, serving = request.workload, request.limits, request.serving
     cost_limit, drafts = limits.max_cost_per_hour, serving.speculative
+    asked = workload if workload.trace is None else None
     return {
         "model": request.model.name,
         "hardware": [device.name for device in request.hardware],
         "workload": {
-            "request_rate_per_s": workload.request_rate_per_s,
+            "request_rate_per_s": asked.request_rate_per_s if asked else None,
             "concurrency": workload.concurrency,
             "saturate": workload.saturate,
-            "input_tokens": _length(workload.input_tokens),
-            "output_tokens": _length(workload.output_tokens),
-            "arrival_cv": workload.arrival_cv,
-            "peak_to_mean": workload.peak_to_mean,
+            "trace": workload.trace.as_dict() if workload.trace else None,
+            "input_tokens": _length(asked.input_tokens) if asked else None,
+            "output_tokens": _length(asked.output_tokens) if asked else None,
+            "arrival_cv": asked.arrival_cv if asked else 1.0,
+            "peak_to_mean": asked.peak_to_mean if asked else 1.0,
             "prefix_cache_hit": workload.prefix_cache_hit,
             "start": workload.start,
             "num_requests": workload.burst_requests or None,
@@ -343,6 +347,7 @@ def inputs(request: PlanRequest) -> dict[str, Any]:
             "max_num_batched_tokens": serving.max_num_batched_tokens,
             "pipeline_layers": _degrees(serving.pipeline_layers),
             "router_efficiency": serving.router_efficiency,
+            "routing": serving.routing,
             "speculative": asdict(drafts) if drafts.draft_tokens else None,
         },
         "max_candidates": request.max_candidates,
@@ -351,8 +356,24 @@ def inputs(request: PlanRequest) -> dict[str, Any]:
     }
 
 
-def _length(length: Length) -> Any:
-    return length.mean if length.p95 is None else {"mean": length.mean, "p95": length.p95}
+def measured_trace(workload: Workload) -> dict[str, Any] | None:
+    """What was measured of a trace and taken for the steady load of the closed form."""
+    if workload.trace is None:
+        return None
+    return {
+        "requests": len(workload.trace),
+        "duration_s": rounded(workload.trace.duration_s),
+        "request_rate_per_s": rounded(workload.trace.rate_per_s),
+        "arrival_cv": rounded(workload.arrival_cv),
+        "peak_to_mean": rounded(workload.peak_to_mean),
+        "input_tokens": _length(workload.input_tokens, rounded),
+        "output_tokens": _length(workload.output_tokens, rounded),
+    }
+
+
+def _length(length: Length, written: Callable[[float], Any] = float) -> Any:
+    mean = written(length.mean)
+    return mean if length.p95 is None else {"mean": mean, "p95": written(length.p95)}
 
 
 def _degrees(degrees: tuple[int, ...] | None) -> list[int] | None:

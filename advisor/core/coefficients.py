@@ -24,22 +24,24 @@ def table(name: str) -> Mapping[str, Any]:
     return tomllib.loads(text)
 
 
-def coefficient(name: str, hardware: HardwareProfile, engine: str) -> float:
-    """One coefficient: the device's own, else that of its engine on its generation, of its
-    generation, of its engine, or the default."""
+def coefficient(name: str, hardware: HardwareProfile, engine: str, kernel: str = "") -> float:
+    """One coefficient: the device's own, else the most specific of `value_keys`."""
     override = hardware.efficiency.get(name)
     if override is not None:
         return float(override)
-    key = value_key(name, hardware.generation, engine)
+    key = value_keys(name, hardware.generation, engine, kernel)[0]
     value = (_changed.get() or {}).get((name, key))
     return entry_value(table("coefficients.toml")[name], key) if value is None else value
 
 
-def value_key(name: str, generation: str, engine: str) -> str:
-    """Under which key of `coefficients.toml` a coefficient stands for an engine on a generation."""
+@cache
+def value_keys(name: str, generation: str, engine: str, kernel: str = "") -> tuple[str, ...]:
+    """The keys of `coefficients.toml` under which a coefficient stands for a kind of kernel of an
+    engine on a generation, the most specific first, `default` last."""
     values = table("coefficients.toml")[name].get("values", {})
-    keys = (f"{engine}/{generation}", generation, engine)
-    return next((key for key in keys if key in values), "default")
+    parts = [(engine, generation, kernel), (generation, kernel), (engine, kernel), (kernel,)]
+    parts += [(engine, generation), (generation,), (engine,)]
+    return (*(key for key in map("/".join, parts) if key in values), "default")
 
 
 def entry_value(entry: Mapping[str, Any], key: str) -> float:

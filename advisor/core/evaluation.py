@@ -17,7 +17,7 @@ from advisor.core.candidates import Candidates, Evaluated
 from advisor.core.coefficients import coefficient
 from advisor.core.confidence import regime
 from advisor.core.engines import EngineSettings
-from advisor.core.layouts import Layout
+from advisor.core.layouts import Layout, stage_loads
 from advisor.core.load import Replicas, Served
 from advisor.core.memory import MemoryFit
 from advisor.core.open_load import split_cv2
@@ -188,6 +188,7 @@ class Evaluator:
             self.front_end[layout],
             self.request.serving.router_efficiency,
             self.request.serving.speculative,
+            self.request.serving.routing,
             load,
         )
 
@@ -336,9 +337,13 @@ def hourly_cost(layout: Layout, accelerators: int) -> Decimal | None:
 def _front_end(request: PlanRequest, layout: Layout) -> float:
     device, engine = layout.hardware, request.serving.engine
     name = "moe_front_end_ms" if request.model.architecture.moe else "front_end_ms"
+    milliseconds = coefficient(name, device, engine)
+    stages = stage_loads(request.model, layout.split)
+    if any(cache.latent for stage in stages for cache in stage.caches):
+        milliseconds += coefficient("latent_front_end_ms", device, engine)
     tokens = request.workload.input_tokens.mean
     each = coefficient("front_end_token_us", device, engine) * 1e-6
-    return coefficient(name, device, engine) / MS_PER_S + tokens * each
+    return milliseconds / MS_PER_S + tokens * each
 
 
 def _token_budget(layout: Layout, settings: EngineSettings) -> float:

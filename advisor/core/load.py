@@ -64,8 +64,9 @@ class Served:
 class Replicas:
     """The rows to evaluate, arrays of shape (rows,): which layout's curves, how many sequences a
     replica serves at once, what it then serves [requests/s], how many replicas serve, and the front
-    end's time a request [s]; how tokens are drafted. `load` is what comes to the plan: requests a
-    second on average, or requests in flight; it has no value at saturation."""
+    end's time a request [s]; how tokens are drafted, and how requests find their replica. `load` is
+    what comes to the plan: requests a second on average, or requests in flight; it has no value at
+    saturation."""
 
     layout: Index
     slots: Index
@@ -74,6 +75,7 @@ class Replicas:
     front_end: Array
     router_efficiency: float = 1.0
     speculation: Speculation = NO_SPECULATION
+    routing: str = "random"
     load: Array = field(default_factory=lambda: np.zeros(0))
 
     def within(self, columns: int) -> Replicas:

@@ -26,6 +26,7 @@ from advisor.core.latency import (
 )
 from advisor.core.load import NEAR_SATURATION, Replicas, Served
 from advisor.core.occupancy import States
+from advisor.core.pooling import levelled_cv2, met_in_service, pooled, pooled_wait
 from advisor.core.prompts import MOST_BUSY, PromptChain, Prompts, met, solve, states_needed
 from advisor.core.queueing import Stationary, Wait, slot_wait, stationary
 from advisor.core.workload import BURSTIEST_MODELLED, Speculation, Workload
@@ -54,8 +55,9 @@ _SHORT = 1.645
 class _Arriving:
     """The rows, arrays of shape (rows,) or (rows, N): their curves at n = 1 ... N, how many
     sequences fit, arrivals at one replica [1/s] and the squared variation of the times between (as
-    the chains have it, and in truth), what it serves at most [1/s], and how many sequences decode
-    on average."""
+    the chains have it, and in truth), what it serves at most [1/s], how many sequences decode on
+    average; and the replicas that share the stream by load, whose times between arrivals have
+    `stream_cv2`, or None where each has a random part of it."""
 
     rate: Array
     decode_step: Array
@@ -66,6 +68,8 @@ class _Arriving:
     burst_cv2: Array
     saturation: Array
     decoding: Array
+    shared_by: Index | None
+    stream_cv2: float
 
 
 def split_cv2(arrival_cv: float, replicas: Index) -> Array:
@@ -85,8 +89,11 @@ def open_load(
     stable = utilization < 1
     arrivals = np.where(stable, offered / effective, rows.saturation / 2)
     rate = table.rate[local]
-    arrivals_cv2 = split_cv2(workload.arrival_cv, rows.count)
     steps = rows.speculation.steps(workload.gaps)
+    decoding = _mean_decoding(table, local, arrivals, workload.gaps, steps)
+    arrivals_cv2 = split_cv2(workload.arrival_cv, rows.count)
+    if rows.routing == "least_loaded":
+        arrivals_cv2 = levelled_cv2(arrivals_cv2, table, local, decoding, arrivals, rows.count)
     arriving = _Arriving(
         rate=rate,
         decode_step=table.decode_step[local],
@@ -96,7 +103,9 @@ def open_load(
         arrivals_cv2=np.minimum(arrivals_cv2, _MOST_CV2),
         burst_cv2=arrivals_cv2,
         saturation=rows.saturation,
-        decoding=_mean_decoding(table, local, arrivals, workload.gaps, steps),
+        decoding=decoding,
+        shared_by=rows.count if rows.routing == "least_loaded" else None,
+        stream_cv2=workload.arrival_cv**2,
     )
     prompts = _prompt_chain(curves, rows.layout, arriving, workload)
     own = prompts.own()
@@ -200,6 +209,10 @@ def _decode_seconds(
     if not steps:
         return np.zeros_like(arriving.decode_step)
     mean = prompts.decode(np.full(len(arriving.arrivals), steps))
+    if arriving.shared_by is not None:
+        in_service = arriving.decoding + arriving.arrivals * prompts.own()
+        plain = steps * prompts.step[:, 0]
+        mean = plain + met_in_service(in_service, arriving.shared_by) * (mean - plain)
     seconds = mean[:, None] + steps * longer
     full = np.maximum(prompts.step[:, -1:], arriving.mixed_step)
     return np.asarray(np.clip(seconds, steps * arriving.decode_step, steps * full))
@@ -227,13 +240,22 @@ def _occupancy(service: Array, prompts: PromptChain, arriving: _Arriving) -> Sta
     row, last = np.arange(len(rate)), arriving.slots - 1
     rate[row, last] = np.maximum(rate[row, last], arriving.rate[row, last])
     alone = service[row, np.minimum(arriving.decoding.astype(np.int64), last)]
-    peakedness = np.minimum((1 + arriving.arrivals_cv2) / 2, 1 + alone / prompts.pace())
+    at_once, replicas = alone / prompts.pace(), arriving.shared_by
+    if replicas is not None:
+        cv2 = min(arriving.stream_cv2, _MOST_CV2)
+        peakedness = np.minimum((1 + cv2) / 2, 1 + replicas * at_once)
+        return pooled(rate, arriving.slots, arriving.arrivals, replicas, peakedness)
+    peakedness = np.minimum((1 + arriving.arrivals_cv2) / 2, 1 + at_once)
     return stationary(rate, arriving.slots, arriving.arrivals, peakedness)
 
 
 def _slot_wait(number: Stationary, arriving: _Arriving, work_cv2: Array) -> Wait:
+    replicas, saturation, arrivals = arriving.shared_by, arriving.saturation, arriving.arrivals
+    if replicas is not None:
+        variability = np.maximum((arriving.stream_cv2 + work_cv2) / 2, 1e-3)
+        return pooled_wait(number, saturation, arrivals, replicas, variability)
     variability = np.maximum((arriving.burst_cv2 + work_cv2) / 2, 1e-3)
-    return slot_wait(number, arriving.saturation, arriving.arrivals, variability)
+    return slot_wait(number, saturation, arrivals, variability)
 
 
 def _ttft(

@@ -29,7 +29,7 @@ from advisor.core.engines import serving_faults, version_warnings
 from advisor.core.enumeration import enumerate_layouts, precision_warnings
 from advisor.core.errors import FieldError, InvalidInput, between, unknown_choice
 from advisor.core.verification import BurstEvaluator, Simulated, TooMuchWork
-from advisor.core.workload import OBJECTIVES, SLO_KEYS, PlanRequest
+from advisor.core.workload import OBJECTIVES, SLO_KEYS, PlanRequest, Serving
 
 
 class Plan(Decision):
@@ -37,9 +37,10 @@ class Plan(Decision):
 
     @cached_property
     def simulated(self) -> dict[int, Simulated]:
-        """Rows that were checked by a simulation, where that was asked for."""
-        burst = self.request.workload.start == "burst"
-        return verification.verified(self) if self.request.verify and not burst else {}
+        """Rows that were checked by a simulation, where that was asked for, as a trace does."""
+        workload = self.request.workload
+        wanted = self.request.verify or workload.trace is not None
+        return verification.verified(self) if wanted and workload.start != "burst" else {}
 
     def as_dict(self) -> dict[str, Any]:
         """The answer in its API form (all but `id`)."""
@@ -49,6 +50,7 @@ class Plan(Decision):
         shown = self.ranking[: self.request.max_candidates]
         return {
             "inputs": answer.inputs(self.request),
+            "trace": answer.measured_trace(self.request.workload),
             "recommended": None if self.recommended is None else write.one(self.recommended),
             "reason": explanation.refusal(self),
             "nearest": None if self.nearest is None else write.one(self.nearest),
@@ -121,6 +123,19 @@ def _burst(steady: Plan) -> Plan:
         raise InvalidInput(FieldError("/workload/num_requests", detail, given=count)) from None
 
 
+def _trace_faults(serving: Serving) -> list[FieldError]:
+    """What a trace cannot be replayed with."""
+    faults = []
+    if serving.router_efficiency != 1:
+        detail = "A trace is dealt out to whole replicas as routing says: all of them are reached."
+        given = serving.router_efficiency
+        faults.append(FieldError("/serving/router_efficiency", detail, given=given, allowed=[1]))
+    if serving.speculative.draft_tokens:
+        detail = "A trace is simulated, and speculative decoding is not."
+        faults.append(FieldError("/serving/speculative", detail, allowed=[None]))
+    return faults
+
+
 def _validate(request: PlanRequest) -> None:
     errors = [
         unknown_choice(f"/slo/{key}", key, SLO_KEYS, "SLO")
@@ -140,6 +155,8 @@ def _validate(request: PlanRequest) -> None:
     if request.workload.start == "burst" and request.serving.speculative.draft_tokens:
         detail = "A burst is simulated, and speculative decoding is not."
         errors.append(FieldError("/workload/start", detail, given="burst", allowed=["steady"]))
+    if request.workload.trace is not None:
+        errors += _trace_faults(request.serving)
     errors += serving_faults(request.serving)
     admitted = request.serving.max_model_len
     if admitted is not None and not longest <= admitted <= (context or admitted):

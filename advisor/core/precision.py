@@ -62,3 +62,8 @@ def compute_arithmetic(storage: str, dense_tflops: Mapping[str, float]) -> str |
 def preferred_arithmetic(storage: str) -> str:
     """The arithmetic that weights stored so would be multiplied in if the device had it."""
     return _ARITHMETIC[storage][0]
+
+
+def kernel_kind(storage: str) -> str:
+    """The kind of kernel that multiplies weights stored so; those that unpack INT4 are alike."""
+    return "int4" if storage.startswith("int4_") else storage

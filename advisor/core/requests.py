@@ -53,6 +53,16 @@ class Requests:
     def __len__(self) -> int:
         return len(self.input_tokens)
 
+    def take(self, index: Index) -> Requests:
+        """Some of the requests that have times, in this order."""
+        assert self.sent_s is not None
+        return Requests(
+            self.input_tokens[index],
+            self.new_input_tokens[index],
+            self.output_tokens[index],
+            sent_s=self.sent_s[index],
+        )
+
 
 def sample_requests(
     workload: Workload,

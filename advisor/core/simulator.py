@@ -33,15 +33,25 @@ def simulate(replica: ReplicaModel, requests: Requests) -> Run:
 
     InvalidInput where a request is longer than the KV cache, so that it could never be served.
     """
+    refuse_too_long(replica, requests)
+    simulation = Simulation(replica, sequences(requests))
+    times = [0.0] * len(requests) if requests.sent_s is None else requests.sent_s.tolist()
+    for at in times[: requests.concurrency]:
+        simulation.send(at)
+    simulation.advance(math.inf)
+    return simulation.run(requests)
+
+
+def refuse_too_long(replica: ReplicaModel, requests: Requests) -> None:
+    """InvalidInput where a request is longer than the KV cache."""
     longest = int((requests.input_tokens + requests.output_tokens).max())
     if replica.held_bytes(1, longest - 1, 0) > replica.kv_bytes:  # the last token is not kept
         detail = f"A request of {longest} tokens does not fit the KV cache of a replica."
         raise InvalidInput(FieldError("/input_tokens", detail))
-    return _Simulation(replica, requests).run()
 
 
 @dataclass(eq=False)
-class _Sequence:
+class Sequence:
     """A request: when it was sent, had its first and latest token and was done [s]; `shared` of its
     inputs is the common prefix. `generated` tokens stood when its prompt began (some after an
     eviction), `computed` of the prompt is in the cache, `order` says when it was admitted, its last
@@ -65,7 +75,16 @@ class _Sequence:
         return self.inputs + self.generated
 
 
-class _Simulation:
+def sequences(requests: Requests) -> list[Sequence]:
+    """The requests, none of them sent."""
+    lengths = (requests.input_tokens, requests.new_input_tokens, requests.output_tokens)
+    return [
+        Sequence(inputs, inputs - new, outputs, computed=inputs - new)
+        for inputs, new, outputs in zip(*(each.tolist() for each in lengths), strict=True)
+    ]
+
+
+class Simulation:
     """The replica's state. `steps` counts decode steps; `context` is the tokens that decoding
     sequences hold in the next step, `reserved` those of prompts in work, `shared` their prefixes'.
 
@@ -73,48 +92,64 @@ class _Simulation:
     some of them `evicted` since. `in_service` are those admitted and not done, in that order.
     """
 
-    def __init__(self, replica: ReplicaModel, requests: Requests) -> None:
-        self.replica, self.requests = replica, requests
-        lengths = (requests.input_tokens, requests.new_input_tokens, requests.output_tokens)
-        self.sequences = [
-            _Sequence(inputs, inputs - new, outputs, computed=inputs - new)
-            for inputs, new, outputs in zip(*(each.tolist() for each in lengths), strict=True)
-        ]
+    def __init__(self, replica: ReplicaModel, sequences: list[Sequence]) -> None:
+        self.replica, self.sequences = replica, sequences
         self.now = 0.0
         self.steps = self.context = self.reserved = self.shared = 0
-        self.evictions = self.sent = self.admitted = 0
+        self.evictions = self.sent = self.admitted = self.answered = self.just_answered = 0
         self.coming: list[tuple[float, int]] = []
-        self.waiting: deque[_Sequence] = deque()
-        self.prompts: list[_Sequence] = []
-        self.decoding: list[tuple[int, int, _Sequence]] = []
-        self.in_service: dict[int, _Sequence] = {}
+        self.waiting: deque[Sequence] = deque()
+        self.prompts: list[Sequence] = []
+        self.decoding: list[tuple[int, int, Sequence]] = []
+        self.in_service: dict[int, Sequence] = {}
         self.evicted: set[int] = set()
         self.interrupted: list[float] = []
         self.rows: list[tuple[float, ...]] = []
 
-    def run(self) -> Run:
-        """Serve everything."""
-        count, at_once = len(self.sequences), self.requests.concurrency
-        times = [0.0] * count if self.requests.sent_s is None else self.requests.sent_s.tolist()
-        for at in times[:at_once]:
-            self._send(at)
-        while self.coming or self.waiting or self.prompts or self.decoding:
-            self._iterate()
+    def run(self, requests: Requests) -> Run:
+        """What came of the requests that were sent."""
         moments = [(each.sent, each.first, each.done) for each in self.sequences]
         sent, first, done = np.array(moments).T
         iterations = Iterations(*np.array(self.rows).T)
         interrupted = np.array(self.interrupted)
-        return Run(self.requests, sent, first, done, iterations, interrupted, self.evictions)
+        return Run(requests, sent, first, done, iterations, interrupted, self.evictions)
 
-    def _send(self, at: float) -> None:
+    def send(self, at: float) -> None:
+        """Send the next of the sequences."""
         self.sequences[self.sent].sent = at
         heapq.heappush(self.coming, (at + self.replica.front_end_s, self.sent))
         self.sent += 1
 
-    def _iterate(self) -> None:
-        """Take one step, or as many plain decode steps as pass before anything changes."""
-        if not (self.waiting or self.prompts or self.decoding):
-            self.now = max(self.now, self.coming[0][0])
+    def advance(self, until: float) -> None:
+        """Take every step that begins before `until` [s]; all is sent that is before that."""
+        while self._next_step() < until:
+            self._iterate(until)
+
+    def _next_step(self) -> float:
+        """When the next step begins [s]; inf when there is nothing to do."""
+        if self.waiting or self.prompts or self.decoding:
+            return self.now
+        return max(self.now, self.coming[0][0]) if self.coming else math.inf
+
+    def in_flight(self, at: float) -> int:
+        """Requests sent and not answered at a moment [s] up to which it has advanced, and no
+        further than the end of a step."""
+        return self.sent - self.answered + (self.just_answered if self.now > at else 0)
+
+    def quiet_until(self) -> float:
+        """A moment before which no request is answered, whatever comes [s]: decode steps become no
+        shorter as contexts grow, or with a prompt beside them. `now` where nothing is known."""
+        if self.prompts or self.coming or self._admissible():
+            return self.now
+        if not self.decoding:
+            return math.inf
+        running, steps = self._decoding, self.decoding[0][0] - self.steps
+        return self.now + steps * self.replica.step(running, self.context / running, 0, 0, 0, 0)
+
+    def _iterate(self, until: float) -> None:
+        """Take one step, or as many plain decode steps as pass before anything changes, or begin
+        before `until`."""
+        self.now = self._next_step()
         while self.coming and self.coming[0][0] <= self.now:
             self.waiting.append(self.sequences[heapq.heappop(self.coming)[1]])
         evicted = self._make_room()
@@ -122,7 +157,7 @@ class _Simulation:
         if chunks:
             self._mixed_step(chunks)
         else:
-            self._decode_steps()
+            self._decode_steps(until)
 
     @property
     def _running(self) -> int:
@@ -132,7 +167,7 @@ class _Simulation:
     def _decoding(self) -> int:
         return len(self.decoding) - len(self.evicted)
 
-    def _held(self, more_tokens: int = 0, joining: _Sequence | None = None) -> float:
+    def _held(self, more_tokens: int = 0, joining: Sequence | None = None) -> float:
         """KV cache taken in the next step [bytes], were there more tokens or one more request."""
         sequences, tokens = self._running, self.context + self.reserved + more_tokens
         if joining is None:
@@ -169,11 +204,11 @@ class _Simulation:
         while self.decoding and self.decoding[0][1] in self.evicted:
             self.evicted.remove(heapq.heappop(self.decoding)[1])
 
-    def _chunks(self, admit: bool) -> list[tuple[_Sequence, int]]:
+    def _chunks(self, admit: bool) -> list[tuple[Sequence, int]]:
         """Deal the budget out to prompts in work, and to requests that are admitted for it."""
         budget = self.replica.max_num_batched_tokens - self._decoding
         of_lane = max(budget // self.replica.lanes, 1)
-        chunks: list[tuple[_Sequence, int]] = []
+        chunks: list[tuple[Sequence, int]] = []
         in_work = iter(list(self.prompts))
         while budget > 0:
             one = next(in_work, None) or (self._admit() if admit and self._admissible() else None)
@@ -184,7 +219,7 @@ class _Simulation:
             budget -= share
         return chunks
 
-    def _admit(self) -> _Sequence:
+    def _admit(self) -> Sequence:
         one = self.waiting.popleft()
         self.prompts.append(one)
         self.reserved += one.prompt
@@ -198,7 +233,7 @@ class _Simulation:
         free = self.waiting and self._running < self.replica.max_num_seqs
         return bool(free) and self._held(joining=self.waiting[0]) <= self.replica.kv_bytes
 
-    def _mixed_step(self, chunks: list[tuple[_Sequence, int]]) -> None:
+    def _mixed_step(self, chunks: list[tuple[Sequence, int]]) -> None:
         """Decode, and compute chunks of prompts; those completed have their next token. The LM head
         runs on a token of every chunk (vLLM 0.33, gpu_model_runner.py: partial requests are sampled
         from too, for simplicity)."""
@@ -218,7 +253,7 @@ class _Simulation:
             if one.computed == one.prompt:
                 self._begin(one)
 
-    def _begin(self, one: _Sequence) -> None:
+    def _begin(self, one: Sequence) -> None:
         """A prompt is computed: its next token comes, and the sequence decodes."""
         if one.generated:
             self.interrupted.append(self.now - one.latest)
@@ -231,14 +266,13 @@ class _Simulation:
         heapq.heappush(self.decoding, (one.finish, one.order, one))
         self._finish()
 
-    def _decode_steps(self) -> None:
+    def _decode_steps(self, until: float) -> None:
         """Plain decode steps, until a sequence is done, the cache is full, or a request comes that
-        may be admitted."""
+        may be admitted; those that begin before `until`."""
         running, mean = self._decoding, self.context / self._decoding
         step = self.replica.step
-        until = math.inf
         if self.coming and not self.waiting and self._running < self.replica.max_num_seqs:
-            until = self.coming[0][0]
+            until = min(until, self.coming[0][0])
 
         def seconds(index: int) -> float:
             return step(running, mean + index, 0, 0, 0, 0)
@@ -273,6 +307,7 @@ class _Simulation:
         beside = len(self.prompts)
         self.rows.append((count, self.now, first, last, running, mean, beside, prefill, held))
         self.now += count * (first + last) / 2
+        self.just_answered = 0
         self.steps += count
         self.context += running * count
 
@@ -285,8 +320,10 @@ class _Simulation:
             self.context -= one.inputs + one.outputs
             self.shared -= one.shared
             one.done = self.now
+            self.answered += 1
+            self.just_answered += 1
             if self.sent < len(self.sequences):
-                self._send(self.now)
+                self.send(self.now)
 
 
 def linear_pieces(

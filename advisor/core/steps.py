@@ -17,7 +17,7 @@ from advisor.core import collectives
 from advisor.core.coefficients import coefficient
 from advisor.core.layouts import ACTIVATION_BYTES, Layout, StageLoad, stage_loads
 from advisor.core.model import ModelProfile
-from advisor.core.precision import compute_arithmetic
+from advisor.core.precision import compute_arithmetic, kernel_kind
 from advisor.core.roofline import (
     ON_ARRAYS,
     ON_FLOATS,
@@ -237,7 +237,7 @@ class StepModel:
                 coefficient("overlap_residue", la.hardware, self.engine) for la, _ in rows
             ),
             fixed=_column(_fixed_seconds(la, st, self.engine, moe is not None) for la, st in rows),
-            sequence=_column(_sequence_seconds(la, self.engine) for la, _ in rows),
+            sequence=_column(_sequence_seconds(la, self.engine, moe is not None) for la, _ in rows),
             link=self._link_cost([layout for layout, _ in rows]),
             ops=ON_ARRAYS,
             verified=self.speculation.verified,
@@ -340,17 +340,20 @@ def _device_rates(layout: Layout, stage: StageLoad, engine: str) -> dict[str, _R
     bandwidth = coefficient("bandwidth_efficiency", device, engine) * device.memory_bytes_s
     latent = any(load.latent for load in stage.caches)
     kernel = coefficient("mla_attention_factor", device, engine) if latent else 1.0
-    quantized, plain = (_gemm(layout, each, engine) for each in (layout.split.weights, "bf16"))
+    cache = coefficient("cache_bandwidth_efficiency", device, engine) * device.memory_bytes_s
+    stored = layout.split.weights
+    quantized, plain = (_gemm(layout, each, engine) for each in (stored, "bf16"))
     experts = quantized if stage.experts_quantized else plain
+    grouped = kernel_kind(stored if stage.experts_quantized else "bf16")
     return {
         "quantized": replace(quantized, bytes_s=bandwidth),
         "plain": replace(plain, bytes_s=bandwidth),
         "experts": _Rates(
-            experts.flop_s * coefficient("expert_gemm_factor", device, engine),
-            bandwidth * coefficient("expert_bandwidth_factor", device, engine),
+            experts.flop_s * coefficient("expert_gemm_factor", device, engine, grouped),
+            bandwidth * coefficient("expert_bandwidth_factor", device, engine, grouped),
             experts.peak,
         ),
-        "attention": _Rates(plain.flop_s * kernel, bandwidth * kernel, plain.peak),
+        "attention": _Rates(plain.flop_s * kernel, cache * kernel, plain.peak),
     }
 
 
@@ -387,8 +390,9 @@ def _fixed_seconds(layout: Layout, stage: StageLoad, engine: str, moe: bool) -> 
     return per_layer * 1e-6 + step * 1e-3 / layout.split.pipeline_parallel
 
 
-def _sequence_seconds(layout: Layout, engine: str) -> float:
+def _sequence_seconds(layout: Layout, engine: str, moe: bool) -> float:
     """Host and sampling time that a sequence adds to a step [s], its share of each stage's; each
     attention group has its own host process."""
-    cost = coefficient("sequence_overhead_us", layout.hardware, engine) * 1e-6
+    name = "moe_sequence_overhead_us" if moe else "sequence_overhead_us"
+    cost = coefficient(name, layout.hardware, engine) * 1e-6
     return cost / layout.split.attention_data_parallel / layout.split.pipeline_parallel

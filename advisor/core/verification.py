@@ -25,6 +25,7 @@ from advisor.core.load import Served
 from advisor.core.open_load import split_cv2
 from advisor.core.replica import ReplicaModel, replica_model
 from advisor.core.requests import Iterations, Requests, Run, sample_requests
+from advisor.core.routing import simulate_replicas
 from advisor.core.simulator import simulate
 from advisor.core.workload import Workload
 
@@ -37,8 +38,17 @@ MOST_SIMULATED = 20
 MOST_VERIFIED = 10
 """Plans that are checked by simulation, at most."""
 
+MOST_REPLAYED = 4
+"""Plans that a trace is replayed on, at most."""
+
 MEASURED = 2000
 """Requests measured of a steady load: the p95 of exponential waits is then right within 4 %."""
+
+MEASURED_A_REPLICA = 250
+"""Requests measured of each of the replicas that share a stream by load, at least."""
+
+MOST_TOGETHER = 16
+"""So many of the replicas that share a stream by load are simulated: more level it little more."""
 
 MOST_WORK = 300_000.0
 """Work that the simulations of a request may take, as `Work` counts it: some seconds."""
@@ -183,21 +193,34 @@ def simulate_steady(
     what was computed of them. A plan that is unstable, or takes too much work, has a reason."""
     if evaluator.request.serving.speculative.draft_tokens:
         return Simulated(reason="Speculative decoding is not simulated.")
-    if closed_form.verdict[0] == "unstable":
+    trace = evaluator.request.workload.trace
+    if closed_form.verdict[0] == "unstable" and trace is None:
         return Simulated(reason="The load exceeds what the plan serves: its queue has no end.")
     mode = evaluator.request.workload.mode
     replica = _replica(evaluator, layout)
+    levelled = mode == "open" and evaluator.request.serving.routing == "least_loaded"
     drawn = {"open": _open, "closed": _closed, "saturated": _saturated}[mode]
     try:
-        parts = [
-            _steady_part(_run(evaluator, replica, requests, work), replicas, first, last)
-            for requests, replicas, first, last in drawn(
-                evaluator, layout, serving, closed_form, work
-            )
-        ]
+        if trace is not None:
+            requests = trace.requests(evaluator.request.workload.prefix_cache_hit)
+            work.take(len(requests))
+            parts = _routed(evaluator, replica, requests, serving, work, 0, 0)
+        elif levelled and serving > 1:
+            parts = _levelled(evaluator, replica, serving, closed_form, work)
+        else:
+            parts = [
+                _steady_part(_run(evaluator, replica, requests, work), replicas, first, last)
+                for requests, replicas, first, last in drawn(
+                    evaluator, layout, serving, closed_form, work
+                )
+            ]
     except TooMuchWork:
         return Simulated(reason=f"A simulation takes more than the {MOST_WORK:,.0f} steps allowed.")
-    found = _measured(evaluator, layout, serving, parts, float(closed_form.concurrency[0]))
+    concurrency = float(closed_form.concurrency[0])
+    if trace is not None:
+        seconds = parts[0].end_s - parts[0].start_s
+        concurrency = sum(float(part.run.e2e.sum()) for part in parts) / seconds
+    found = _measured(evaluator, layout, serving, parts, concurrency)
     if mode != "saturated" or found.served is None:
         return found
     undefined = Latency(np.full(1, np.nan), np.full((1, len(LEVELS)), np.nan))
@@ -223,6 +246,48 @@ def _open(evaluator: Evaluator, _: int, serving: int, closed_form: Served, work:
     rng = np.random.default_rng(_SEED)
     total = first + math.ceil(MEASURED * max(cv2, 1.0)) + last
     yield _drawn(load, total, rng, work), replicas, first, last
+
+
+def _levelled(
+    evaluator: Evaluator, replica: ReplicaModel, serving: int, closed_form: Served, work: Work
+) -> list[_Part]:
+    """Replicas under one stream, whose router knows how many requests each has; of many, a group
+    under its share. As in the closed form, a router that reaches a part of them loads each more."""
+    workload, count = evaluator.request.workload, min(serving, MOST_TOGETHER)
+    assert workload.request_rate_per_s is not None
+    share = count / _effective(evaluator, serving)
+    load = replace(workload, request_rate_per_s=workload.request_rate_per_s * share)
+    in_flight = math.ceil(float(closed_form.concurrency[0]) * share)
+    first, last = max(_LEAST_WARM_UP, 3 * in_flight), 2 * in_flight
+    measured = max(MEASURED, MEASURED_A_REPLICA * count) * max(workload.arrival_cv**2, 1.0)
+    rng = np.random.default_rng(_SEED)
+    requests = _drawn(load, first + math.ceil(measured) + last, rng, work)
+    parts = _routed(evaluator, replica, requests, count, work, first, last)
+    return [replace(part, replicas=1 / share) for part in parts]
+
+
+def _routed(
+    evaluator: Evaluator, replica: ReplicaModel, requests: Requests, serving: int, work: Work,
+    first: int, last: int,
+) -> list[_Part]:  # fmt: skip
+    """The run of each replica that the router sends any of the requests to; so many of them are
+    left out at the beginning and at the end."""
+    _refuse_hopeless(requests, replica, work)
+    requests = cut_to_cache(requests, replica, _longest(evaluator.request.workload))
+    routing, rng = evaluator.request.serving.routing, np.random.default_rng(_SEED + 1)
+    runs = simulate_replicas(work.counting(replica), requests, serving, routing, rng)
+    done, end = np.sort(np.concatenate([run.done_s for run in runs])), len(requests) - last
+    assert requests.sent_s is not None
+    sent_s = requests.sent_s
+    start_s, end_s = float(done[first - 1] if first else sent_s[0]), float(done[end - 1])
+    parts = []
+    for run in runs:
+        low = int(np.searchsorted(run.sent_s, sent_s[first]))
+        high = int(np.searchsorted(run.sent_s, sent_s[end])) if last else len(run.sent_s)
+        within = (run.done_s > start_s) & (run.done_s <= end_s)
+        tokens = float(run.requests.output_tokens[within].sum())
+        parts.append(_Part(run, 1.0, slice(low, high), start_s, end_s, tokens))
+    return parts
 
 
 def _closed(evaluator: Evaluator, _: int, serving: int, __: Served, work: Work) -> Drawn:
@@ -314,14 +379,19 @@ def _run(evaluator: Evaluator, replica: ReplicaModel, requests: Requests, work: 
     """A run of one replica. Of clients, the router holds back what it does not reach: a request
     waits there before it is sent, as much longer as it is served less."""
     workload = evaluator.request.workload
-    least_steps = float(requests.new_input_tokens.sum()) / replica.max_num_batched_tokens
-    if least_steps > work.left:
-        raise TooMuchWork
+    _refuse_hopeless(requests, replica, work)
     run = simulate(work.counting(replica), cut_to_cache(requests, replica, _longest(workload)))
     if workload.mode == "open":
         return run
     held_back = run.e2e * (1 / evaluator.request.serving.router_efficiency - 1)
     return replace(run, sent_s=run.sent_s - held_back)
+
+
+def _refuse_hopeless(requests: Requests, replica: ReplicaModel, work: Work) -> None:
+    """TooMuchWork where the prompts alone take more steps than are left."""
+    least_steps = float(requests.new_input_tokens.sum()) / replica.max_num_batched_tokens
+    if least_steps > work.left:
+        raise TooMuchWork
 
 
 def cut_to_cache(requests: Requests, replica: ReplicaModel, longest: int) -> Requests:
@@ -430,7 +500,8 @@ def best_plans(decided: Decision) -> list[tuple[int, int]]:
 def verified(decided: Decision) -> dict[int, Simulated]:
     """The plan recommended, or the nearest, and those along the front, simulated; by row."""
     subject = decided.recommended if decided.recommended is not None else decided.nearest
-    front = _along(decided.pareto[: decided.request.max_candidates].tolist(), MOST_VERIFIED - 1)
+    most = MOST_VERIFIED if decided.request.workload.trace is None else MOST_REPLAYED
+    front = _along(decided.pareto[: decided.request.max_candidates].tolist(), most - 1)
     rows = list(dict.fromkeys(row for row in (subject, *front) if row is not None))
     table, spare, work = decided.candidates, decided.request.limits.spare_replicas, Work()
     return {

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from advisor.core.errors import FieldError, InvalidInput
 from advisor.core.hardware import HardwareProfile
 from advisor.core.model import ModelProfile
+
+if TYPE_CHECKING:
+    from advisor.core.trace import Trace
 
 Z95 = 1.6448536269514722
 """Standard normal 95th percentile."""
@@ -29,6 +32,7 @@ WEIGHT_PRECISIONS = (
     "int4_g32", "int4_channel", "nf4", "mxfp4", "nvfp4",
 )  # fmt: skip
 KV_PRECISIONS = ("bf16", "fp16", "fp8", "int8")
+ROUTINGS = ("random", "least_loaded")
 ENGINES = ("vllm", "sglang", "tensorrt_llm", "generic")
 BURSTIEST_MODELLED = 3.0
 """Variation of arrivals up to which latencies under bursts follow simulation and rise with load."""
@@ -89,6 +93,7 @@ class Workload:
     prefix_cache_hit: float = 0.0
     start: str = "steady"
     num_requests: int | None = None
+    trace: Trace | None = None
 
     @property
     def burst_requests(self) -> int:
@@ -134,7 +139,10 @@ class Workload:
 
     @property
     def longest(self) -> float:
-        """Tokens of the longest request planned for (p95 lengths where they are given)."""
+        """Tokens of the longest request planned for (p95 lengths where they are given, the longest
+        request of a trace)."""
+        if self.trace is not None:
+            return float(self.trace.longest)
         return (self.input_tokens.p95 or self.input_tokens.mean) + (
             self.output_tokens.p95 or self.output_tokens.mean
         )
@@ -204,6 +212,7 @@ class Serving:
     max_num_batched_tokens: int | None = None
     pipeline_layers: tuple[int, ...] | None = None
     router_efficiency: float = 1.0
+    routing: str = "random"
     speculative: Speculation = NO_SPECULATION
 
 

@@ -6,6 +6,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 
 from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
@@ -27,6 +28,29 @@ _GUESSES = (
 )
 _READ = re.compile(r"Token\.(?:Comment(?!\.Preproc)|Literal\.String\.Doc)")
 """Kinds of tokens that are prose."""
+_STRING = re.compile(r"Token\.Literal\.String")
+_COMMENTS = (
+    ("/* a\nb */", r"/\*(?s:.*?)(?:\*/|\Z)"),
+    ("<!-- a\nb -->", r"<!--(?s:.*?)(?:-->|\Z)"),
+    ("--[[ a\nb ]]", r"--\[\[(?s:.*?)(?:\]\]|\Z)"),
+    ("{- a\nb -}", r"\{-(?s:.*?)(?:-\}|\Z)"),
+    ("(* a\nb *)", r"\(\*(?s:.*?)(?:\*\)|\Z)"),
+    ("// a b\n", r"(?<!:)//[^\r\n]*+"),
+    ("# a b\n", r"(?<![^\s;])#[^\r\n]*+"),
+    ("-- a b\n", r"(?<![^\s;])--[^\r\n]*+"),
+    ("; a b\n", r";[^\r\n]*+"),
+    ("% a b\n", r"(?<!\\)%[^\r\n]*+"),
+    ("! a b\n", r"![^\r\n]*+"),
+    ("' a b\n", r"'[^\r\n]*+"),
+)
+"""A sample of each kind of comment, and what finds it. The first that fits is taken."""
+_STRINGS = (
+    ('"""a\nb"""', r'"""(?s:.*?)(?:"""|\Z)'),
+    ('"a"', r'"(?:[^"\\\r\n]|\\.)*+"?+'),
+    ("'a'", r"'(?:[^'\\\r\n]|\\.){0,100}+'"),  # one alone may be no string: Rust's lifetimes
+    ("`a`", r"`(?:[^`\\]|\\(?s:.))*+(?:`|\Z)"),
+)
+"""Of strings likewise: what looks like a comment inside them is none."""
 _GUESSED_FROM = 20_000
 
 
@@ -93,7 +117,26 @@ _BEFORE_DOCSTRINGS = frozenset(
 
 
 def _spans(name: str, text: str) -> Iterator[tuple[int, int]]:
-    lexer: Lexer = get_lexer_by_name(name)
-    for index, kind, value in lexer.get_tokens_unprocessed(text):
-        if _READ.match(str(kind)):
-            yield index, index + len(value)
+    for found in _scanner(name).finditer(text):
+        if found.lastgroup == "comment":
+            yield found.span()
+
+
+@cache
+def _scanner(name: str) -> re.Pattern[str]:
+    """What finds comments and strings of a language: those that its lexer takes for such.
+
+    The lexer is asked with samples only. On whole files its time grows with the square of the
+    length, in many languages already on blank lines; this stays linear on any text.
+    """
+    lexer = get_lexer_by_name(name, startinline=True)
+    comments = [found for sample, found in _COMMENTS if _kind(lexer, sample, _READ)]
+    strings = [found for sample, found in _STRINGS if _kind(lexer, sample, _STRING)]
+    marks = [f"(?P<comment>{'|'.join(comments)})"] if comments else []
+    return re.compile("|".join([*marks, *strings]) or "(?!)", re.MULTILINE)
+
+
+def _kind(lexer: Lexer, sample: str, wanted: re.Pattern[str]) -> bool:
+    """Whether the lexer takes the whole of a sample for what is wanted."""
+    tokens = lexer.get_tokens_unprocessed(sample)
+    return all(wanted.match(str(kind)) or not value.strip() for _, kind, value in tokens)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -72,6 +73,9 @@ def _blocks(node: nodes.Node, *, prose: bool = True) -> Iterator[tuple[nodes.Tex
     What is none is found all the same, so that the same words later on are not taken for it.
     """
     for child in node.children:
+        if isinstance(node, nodes.system_message) and isinstance(child, nodes.paragraph):
+            # The parser's own words, which stand nowhere.
+            continue
         is_prose = prose and not isinstance(child, _LEFT_OUT)
         if isinstance(child, nodes.TextElement):
             yield child, is_prose
@@ -95,13 +99,23 @@ class _Lines:
         text's or, in a table, a part of it: another cell may follow on the same lines.
         """
         wanted = [line.strip() for line in block if line.strip()]
-        for first in range(self._next, min(self._next + _FARTHEST, len(self._spans))):
+        first = self._with(wanted[0], self._next) if wanted else None
+        while first is not None:
             found = self._from(first, wanted)
             if found:
                 self._next = first if in_cell else first + len(found)
                 self._end = found[0][1]
                 return found
+            first = self._with(wanted[0], first + 1)
         return []
+
+    def _with(self, line: str, first: int) -> int | None:
+        """The number of the first line from `first` on, and not too far, that holds `line`."""
+        last = min(self._next + _FARTHEST, len(self._spans)) - 1
+        if first > last:
+            return None
+        at = self._text.find(line, self._spans[first][0], self._spans[last][1])
+        return None if at < 0 else bisect_right(self._spans, at, key=lambda span: span[0]) - 1
 
     def _from(self, first: int, wanted: Sequence[str]) -> list[tuple[int, int]]:
         found = []

@@ -27,7 +27,7 @@ from advisor.schemas.plan_explanation import (
     PlanInShortAnswer,
     SloSensitivityAnswer,
 )
-from advisor.schemas.workload import LimitsBody, PrecisionBody, ServingBody, WorkloadBody
+from advisor.schemas.workload import LimitsBody, PrecisionBody, ServingBody, Tokens, WorkloadBody
 
 FITS = ("fits", "uncertain", "does_not_fit")
 LIMITS_OF_A_STEP = ("compute", "memory_bandwidth", "interconnect", "overhead")
@@ -127,6 +127,7 @@ class CostAnswer(Answer):
     )
     per_request = DecimalText("The whole cost over the requests served.", allow_none=True)
     currency = Currency(allow_none=True)
+    price_as_of = Text("Day of the price; null: not known.", allow_none=True)
 
 
 class EngineSettingsAnswer(Answer):
@@ -186,9 +187,10 @@ class AgreementAnswer(Answer):
 
 
 class VerificationAnswer(Answer):
-    """What a simulation of the plan, iteration by iteration, measures under the same load."""
+    """What a simulation of the plan, iteration by iteration, measures under the same load; of a
+    trace, the trace replayed."""
 
-    requests = Whole("Requests measured, after the warm-up.")
+    requests = Whole("Requests measured, after the warm-up; all of a trace.")
     reason = Text("Why the plan was not simulated; null: it was.", allow_none=True)
     latency = Section(LatencyAnswer, allow_none=True)
     throughput = Section(MeasuredThroughputAnswer, allow_none=True)
@@ -232,8 +234,8 @@ class CandidateAnswer(Answer):
     confidence = Section(ConfidenceAnswer, "How sure the figures are.")
     verification = Section(
         VerificationAnswer,
-        "null: not asked for by `verify`, or not among the plans simulated, or the figures of a "
-        "burst, which are simulated themselves.",
+        "null: not asked for by `verify` or a trace, or not among the plans simulated, or the "
+        "figures of a burst, which are simulated themselves.",
         allow_none=True,
     )
 
@@ -270,12 +272,28 @@ class PlanInputsAnswer(Answer):
     explain = Choice("", EXPLANATIONS)
 
 
+class TraceAnswer(Answer):
+    """The steady load that a trace was taken for."""
+
+    requests = Whole("In the trace.")
+    duration_s = Number("From the first request to the last [s].")
+    request_rate_per_s = Number("Mean arrivals [requests/s].")
+    arrival_cv = Number("Of the times between arrivals within each tenth of the time.")
+    peak_to_mean = Number("Of the fullest tenth of the time, less what chance adds.")
+    input_tokens = Tokens("Log-normal of the mean and p95.")
+    output_tokens = Tokens("Log-normal of the mean and p95.")
+
+
 class PlanAnswer(Answer):
     """Which plan is recommended, what else there is, and why."""
 
     id = Text()
     created_at = Text("UTC, RFC 3339.")
     inputs = Section(PlanInputsAnswer)
+    trace = Section(
+        TraceAnswer, "What was measured of the workload's trace; null: there is none.",
+        allow_none=True,
+    )  # fmt: skip
     recommended = Section(CandidateAnswer, "null: none; see `reason`.", allow_none=True)
     reason = Text("Why there is no recommendation.", allow_none=True)
     nearest = Section(

@@ -10,12 +10,12 @@ from typing import Any
 from marshmallow import ValidationError, post_load, validates_schema
 
 from advisor.core.enumeration import MAX_LAYOUTS
-from advisor.core.errors import FieldError
+from advisor.core.errors import FieldError, InvalidInput
 from advisor.core.workload import EXPLANATIONS, OBJECTIVES, SLO_KEYS, Limits, Serving
 from advisor.schemas.base import Answer, Closed
 from advisor.schemas.common import AnyJson, PageQuery, page_of
 from advisor.schemas.containers import Either, ListOf, MapOf, Section, plain
-from advisor.schemas.faults import fault
+from advisor.schemas.faults import fault, field_errors
 from advisor.schemas.fields import Choice, Flag, Number, Text, Whole
 from advisor.schemas.hardware import HardwareProfileBody
 from advisor.schemas.models import ModelProfileBody
@@ -89,6 +89,16 @@ class PlanBody(Closed):
             detail = f"The request has {size} bytes. Create its profiles, and name them here."
             raise fault(detail, allowed={"maximum_bytes": LARGEST_REQUEST})
         return data | {"request": request}
+
+
+def loaded_plan(document: Any) -> dict[str, Any]:
+    """A plan request that did not come with a request of its own, loaded. InvalidInput where the
+    body would be refused."""
+    try:
+        found: dict[str, Any] = PlanBody().load(document)
+    except ValidationError as error:
+        raise InvalidInput(*field_errors(error)) from None
+    return found
 
 
 def _search_size(data: Mapping[str, Any]) -> tuple[int, int]:

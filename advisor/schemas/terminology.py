@@ -16,9 +16,7 @@ STATUSES = ("needs_answer", "resolved", "denied")
 class CheckBody(Closed):
     """A text to check for ambiguous terms."""
 
-    text = Text(
-        "The text; with markup, at most 100,000 characters.", LONGEST_TEXT, required=True
-    )  # fmt: skip
+    text = Text("The text.", LONGEST_TEXT, required=True)
     format = Choice(
         "How the text is marked up; code, quotes and addresses are left out. Of code, comments are "
         "read.",

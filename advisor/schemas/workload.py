@@ -7,12 +7,14 @@ from typing import Any
 from marshmallow import ValidationError, post_load, validates_schema
 
 from advisor.core.engines import SAMPLERS
+from advisor.core.trace import FEWEST_TRACED, MOST_TRACED, Trace
 from advisor.core.workload import (
     ENGINES,
     KV_PRECISIONS,
     MAX_P95_TO_MEAN,
     NO_SPECULATION,
     REQUESTS_A_CLIENT,
+    ROUTINGS,
     STARTS,
     WEIGHT_PRECISIONS,
     Length,
@@ -70,6 +72,48 @@ class Tokens(Either):
         return loaded if isinstance(loaded, Length) else Length(loaded)
 
 
+class TraceBody(Closed):
+    """Requests as they came, a list for each figure."""
+
+    sent_s = ListOf(
+        Number("[s]", 0, 1e10), "When each was sent [s], none before the one before it.",
+        fewest=FEWEST_TRACED, most=MOST_TRACED, required=True,
+    )  # fmt: skip
+    input_tokens = ListOf(
+        Whole("[tokens]", 1, MOST_TOKENS), "Prompt lengths.",
+        fewest=FEWEST_TRACED, most=MOST_TRACED, required=True,
+    )  # fmt: skip
+    output_tokens = ListOf(
+        Whole("[tokens]", 1, MOST_TOKENS), "Answer lengths.",
+        fewest=FEWEST_TRACED, most=MOST_TRACED, required=True,
+    )  # fmt: skip
+
+    @validates_schema
+    def one_of_each(self, data: dict[str, Any], **_: Any) -> None:
+        """Each request has its lengths, and time passes."""
+        sent_s, count = data["sent_s"], len(data["sent_s"])
+        for name in ("input_tokens", "output_tokens"):
+            if len(data[name]) != count:
+                wrong = fault(
+                    f"There are {count} times and {len(data[name])} lengths.",
+                    allowed={"minimum_items": count, "maximum_items": count},
+                )
+                raise ValidationError({name: wrong.messages})
+        for i in range(1, count):
+            if sent_s[i] < sent_s[i - 1]:
+                wrong = fault("This time is before that of the request before it.",
+                              given=sent_s[i], allowed={"minimum": sent_s[i - 1]})  # fmt: skip
+                raise ValidationError({"sent_s": {i: wrong.messages}})
+        if sent_s[-1] == sent_s[0]:
+            wrong = fault("All requests were sent at once: that has no rate.")
+            raise ValidationError({"sent_s": wrong.messages})
+
+    @post_load
+    def as_trace(self, data: dict[str, Any], **_: Any) -> Trace:
+        """The core's trace."""
+        return Trace(*(tuple(data[name]) for name in ("sent_s", "input_tokens", "output_tokens")))
+
+
 class WorkloadBody(Closed):
     """What arrives: exactly one of an open rate, a closed concurrency, or saturation."""
 
@@ -82,8 +126,16 @@ class WorkloadBody(Closed):
         allow_none=True, load_default=None,
     )  # fmt: skip
     saturate = Flag("As much as is served.", load_default=False)
-    input_tokens = Tokens("Prompt length.", required=True)
-    output_tokens = Tokens("Answer length.", required=True)
+    trace = Section(
+        TraceBody, "Open load: requests as they came, in place of a rate and of lengths; the best "
+        "plans are simulated under it.", allow_none=True, load_default=None,
+    )  # fmt: skip
+    input_tokens = Tokens(
+        "Prompt length; null: those of the trace.", allow_none=True, load_default=None
+    )
+    output_tokens = Tokens(
+        "Answer length; null: those of the trace.", allow_none=True, load_default=None
+    )
     arrival_cv = Number(
         "Coefficient of variation of the times between arrivals; 1: Poisson.", 0, 100,
         load_default=1.0,
@@ -107,12 +159,27 @@ class WorkloadBody(Closed):
     @validates_schema
     def one_load(self, data: dict[str, Any], **_: Any) -> None:
         """Exactly one kind of load."""
-        kinds = ("request_rate_per_s", "concurrency", "saturate")
+        kinds = ("request_rate_per_s", "concurrency", "saturate", "trace")
         given = [kind for kind in kinds if data[kind]]
         if len(given) != 1:
             detail = f"Exactly one kind of load is expected, not {len(given)}."
             wrong = fault(detail, allowed=list(kinds)).messages
             raise ValidationError(dict.fromkeys(given or ["_schema"], wrong))
+
+    @validates_schema
+    def measured_of_a_trace(self, data: dict[str, Any], **_: Any) -> None:
+        """A trace says its lengths and how requests come; any other load has to be told."""
+        lengths = ("input_tokens", "output_tokens")
+        if data["trace"] is None:
+            missing = [name for name in lengths if data[name] is None]
+            if missing:
+                raise ValidationError({name: ["This field is required."] for name in missing})
+            return
+        twice = [name for name in lengths if data[name] is not None]
+        twice += [name for name in ("arrival_cv", "peak_to_mean") if data[name] != 1]
+        if twice:
+            wrong = fault("This is measured of the trace: leave it out.").messages
+            raise ValidationError(dict.fromkeys(twice, wrong))
 
     @validates_schema
     def burst_of_a_closed_load(self, data: dict[str, Any], **_: Any) -> None:
@@ -138,7 +205,8 @@ class WorkloadBody(Closed):
     @post_load
     def as_workload(self, data: dict[str, Any], **_: Any) -> Workload:
         """The core's workload."""
-        return Workload(**data)
+        trace = data["trace"]
+        return Workload(**data) if trace is None else trace.workload(data["prefix_cache_hit"])
 
 
 def _degrees(doc: str, default: list[int] | None) -> ListOf:
@@ -228,6 +296,11 @@ class ServingBody(Closed):
     )  # fmt: skip
     router_efficiency = Number("Share of the replicas' capacity that the router reaches.",
                                1e-2, 1, load_default=1.0)  # fmt: skip
+    routing = Choice(
+        "How an open load's requests find their replica. `random`: as a Kubernetes service deals "
+        "them out by default; `least_loaded`: to one with the fewest requests in flight.",
+        ROUTINGS, load_default="random",
+    )  # fmt: skip
 
     speculative = Section(
         SpeculativeBody, "Speculative decoding; null: none.", allow_none=True, load_default=None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from advisor.core.capacity import capacity as most_served
 from advisor.core.errors import FieldError, InvalidInput
 from advisor.core.plans import plan
 from advisor.core.workload import PlanRequest
@@ -16,6 +17,8 @@ from advisor.store import plans as stored_plans
 from advisor.store.errors import NotFound
 from advisor.store.ids import new_id
 from advisor.store.plans import PlanSummary, StoredPlan
+
+Loader = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 def create(database: Database, ask: Mapping[str, Any]) -> StoredPlan:
@@ -49,6 +52,23 @@ def referred(database: Database, plan_id: str) -> dict[str, Any]:
         error = FieldError("/plan_id", "There is no plan with this id.", given=plan_id)
         raise InvalidInput(error) from None
     return answer
+
+
+def capacity(database: Database, plan_id: str, load: Loader) -> float:
+    """Requests a second that a stored plan, which recommends one, serves at most within its SLOs.
+
+    `load` reads a request as it was sent. InvalidInput at /plan_id where the plan cannot be made
+    any more as it was.
+    """
+    stored = read(database, plan_id)
+    try:
+        ask = load(stored.request)
+        model, hardware = resolve(database, ask["model"], ask["hardware"])
+        request = PlanRequest.from_mapping(ask, model, hardware)
+        return most_served(request, json.loads(stored.answer)["recommended"])
+    except InvalidInput as refused:
+        detail = f"What this plan can serve is not known any more. {refused.errors[0].detail}"
+        raise InvalidInput(FieldError("/plan_id", detail, given=plan_id)) from None
 
 
 def page(

@@ -14,7 +14,8 @@ from advisor.core.terminology.evidence import evidence
 from advisor.core.terminology.findings import MEMORY_BOUND, Finding
 from advisor.core.terminology.vocabulary import Vocabulary
 from advisor.documents.code import is_language
-from advisor.documents.reading import Unreadable, prose_of
+from advisor.documents.reading import Read
+from advisor.documents.reading import read as read_document
 from advisor.service import plans
 from advisor.service.clock import now, rfc3339
 from advisor.service.database import Database
@@ -25,20 +26,18 @@ from advisor.store.ids import new_id
 from advisor.store.paging import page_of_names
 
 Answer = dict[str, Any]
-LONGEST_MARKUP = 100_000
-"""Code points of a text with markup: its parsers, other than the checker, have inputs that cost
-them seconds."""
 
 
 def create(database: Database, vocabulary: Vocabulary, ask: Mapping[str, Any]) -> Answer:
     """Check a text, keep the result and answer it.
 
-    `ask` is a loaded `CheckBody`. Raises InvalidInput for a text that its format's parser gives up
-    on, a language that nobody knows, and a plan that is not there.
+    `ask` is a loaded `CheckBody`. Raises InvalidInput for a language that nobody knows and a plan
+    that is not there.
     """
     inputs = dict(ask)
     figures = _figures(database, inputs["plan_id"])
-    checked = check_all(inputs["text"], vocabulary, _prose(inputs))
+    document = _document(inputs)
+    checked = check_all(inputs["text"], vocabulary, document.prose)
     check_id, moment = new_id(), now()
     answer = {
         "id": check_id,
@@ -47,7 +46,7 @@ def create(database: Database, vocabulary: Vocabulary, ask: Mapping[str, Any]) -
         "offset_unit": "code_point",
         "inputs": inputs,
         "assumptions": [],
-        "warnings": _warnings(checked),
+        "warnings": _warnings(document, checked),
         "planner_version": advisor.__version__,
     }
     with database.writing() as session:
@@ -90,8 +89,8 @@ def rules_page(
     return [vocabulary.by_id[each].as_dict() for each in ids], following
 
 
-def _prose(inputs: Mapping[str, Any]) -> str | None:
-    """The prose of the text, None where all of it is."""
+def _document(inputs: Mapping[str, Any]) -> Read:
+    """The text as its format has it."""
     text, text_format, language = inputs["text"], inputs["format"], inputs["language"]
     if language is not None and text_format != "code":
         detail = "Only code has a language."
@@ -99,15 +98,7 @@ def _prose(inputs: Mapping[str, Any]) -> str | None:
     if language is not None and not is_language(language):
         detail = f"Language {language!r} is not known."
         raise InvalidInput(FieldError("/language", detail, given=language))
-    if text_format != "plain" and len(text) > LONGEST_MARKUP:
-        detail = f"The text has {len(text)} characters."
-        allowed = {"minimum_length": 0, "maximum_length": LONGEST_MARKUP}
-        raise InvalidInput(FieldError("/text", detail, allowed=allowed))
-    try:
-        return prose_of(text, text_format, language)
-    except Unreadable as error:
-        detail = f"The text cannot be read as {text_format}. {error}"
-        raise InvalidInput(FieldError("/text", detail)) from None
+    return read_document(text, text_format, language)
 
 
 def _figures(database: Database, plan_id: str | None) -> Answer | None:
@@ -121,14 +112,21 @@ def _with_evidence(findings: Iterable[Finding], figures: Answer | None) -> Itera
     )  # fmt: skip
 
 
-def _warnings(checked: Checked) -> list[Answer]:
-    if checked.unread_from is None:
-        return []
-    detail = (
-        f"There are more terms than one check takes: what follows code point {checked.unread_from} "
-        "was not read. Check it in parts."
-    )
-    return [{"code": "not_read_to_the_end", "detail": detail}]
+def _warnings(document: Read, checked: Checked) -> list[Answer]:
+    warnings = []
+    if document.coarse_because:
+        detail = (
+            f"{document.coarse_because} Its markup was read by lines alone: code and quotations "
+            "may count as prose. Check it in parts."
+        )
+        warnings.append({"code": "read_coarsely", "detail": detail})
+    if checked.unread_from is not None:
+        detail = (
+            "There are more terms than one check takes: what follows code point "
+            f"{checked.unread_from} was not read. Check it in parts."
+        )
+        warnings.append({"code": "not_read_to_the_end", "detail": detail})
+    return warnings
 
 
 def _judgement(findings: Iterable[Finding]) -> Answer:

@@ -28,6 +28,7 @@ from advisor.schemas.economics.training import (
     TrainingCostAnswer,
     TrainingCostBody,
 )
+from advisor.schemas.plans import loaded_plan
 from advisor.service.economics import break_even as break_even_service
 from advisor.service.economics import self_host, serving, training
 from advisor.web import economics_examples as examples
@@ -91,7 +92,7 @@ def serving_cost(body: dict[str, Any]) -> Response:
 )  # fmt: skip
 def self_host_vs_api(body: dict[str, Any]) -> Response:
     """Replicas come whole, so there are intervals and not one threshold."""
-    return json_answer(self_host.self_host_or_api(database(), body))
+    return json_answer(self_host.self_host_or_api(database(), body, loaded_plan))
 
 
 @blp.route("/training-cost", methods=["POST"])

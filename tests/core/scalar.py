@@ -201,14 +201,16 @@ class ScalarStep:
         self._rates(storage)
 
     def _rates(self, storage: str) -> None:
+        kernel = "int4" if storage.startswith("int4") else storage
         get = {
-            name: coefficient(name, self.device, self.engine)
+            name: coefficient(name, self.device, self.engine, kernel)
             for name in (
-                "bandwidth_efficiency", "gemm_efficiency", "fp8_gemm_factor",
+                "bandwidth_efficiency", "cache_bandwidth_efficiency", "gemm_efficiency",
+                "fp8_gemm_factor",
                 "expert_gemm_factor", "expert_bandwidth_factor", "mla_attention_factor",
                 "overlap_residue", "layer_overhead_us", "moe_layer_overhead_us",
                 "step_overhead_ms", "moe_step_overhead_ms",
-                "latent_layer_overhead_us", "sequence_overhead_us",
+                "latent_layer_overhead_us", "sequence_overhead_us", "moe_sequence_overhead_us",
                 "collective_skew_us", "collective_latency_us", "collective_growth_us",
                 "link_efficiency", "link_exponent",
             )
@@ -222,6 +224,7 @@ class ScalarStep:
             low *= get["fp8_gemm_factor"]
         self.sheet = 1e9 * self.device.memory_bandwidth_gb_s
         self.bytes_s = self.sheet * get["bandwidth_efficiency"]
+        self.cache_bytes_s = self.sheet * get["cache_bandwidth_efficiency"]
         self.flop_s = {True: low * self.fast_peak, False: get["gemm_efficiency"] * self.peak}
         self.expert_flop_s = self.flop_s[True] * get["expert_gemm_factor"]
         self.expert_bytes_s = self.bytes_s * get["expert_bandwidth_factor"]
@@ -233,7 +236,7 @@ class ScalarStep:
         self.fixed += 1e-3 * get["moe_step_overhead_ms" if moe else "step_overhead_ms"]
         if "kv_lora_rank" in self.config:
             self.fixed += 1e-6 * get["latent_layer_overhead_us"] * len(self.layers)
-        self.each = 1e-6 * get["sequence_overhead_us"]
+        self.each = 1e-6 * get["moe_sequence_overhead_us" if moe else "sequence_overhead_us"]
         doublings = log2(self.tp) - 1
         self.skew = 1e-6 * get["collective_skew_us"]
         self.alpha = 1e-6 * (get["collective_latency_us"] + doublings * get["collective_growth_us"])
@@ -274,7 +277,7 @@ class ScalarStep:
             before = min(cached, window * max(prefill > 0, 1))
             moved += kept * (decode * seen + before + tokens)
         attend = self._part(
-            flop / (self.flop_s[False] * self.latent), moved / (self.bytes_s * self.latent)
+            flop / (self.flop_s[False] * self.latent), moved / (self.cache_bytes_s * self.latent)
         )
         return total + attend
 

@@ -33,6 +33,14 @@ FIXED_COSTS = (
 )  # fmt: skip
 
 
+ALIKE = {
+    "cache_bandwidth_efficiency": "bandwidth_efficiency",
+    "moe_sequence_overhead_us": "sequence_overhead_us",
+    "latent_front_end_ms": "front_end_ms",
+}
+"""Coefficients that are given what another of their kind draws."""
+
+
 class NoConstantsOfTheCode(HypothesisProvider):
     """Draws of chance alone. Hypothesis mixes in numbers that stand in whatever modules are loaded,
     so that a property would see other examples when any of them changes."""
@@ -76,6 +84,7 @@ def accelerators(draw: st.DrawFn) -> HardwareProfile:
     if overrides is None:
         overrides = {name: draw(spread(0.05, 1)) for name in EFFICIENCIES}
         overrides |= {name: draw(spread(0.1, 30)) for name in FIXED_COSTS}
+        overrides |= {name: overrides[like] for name, like in ALIKE.items()}
     return HardwareProfile(
         name="any",
         vendor="any",

@@ -65,16 +65,18 @@ def test_the_plan_that_would_cost_less_misses_the_limit_that_is_named_by_what_is
 
 
 def test_a_cheaper_plan_that_is_overloaded_and_late_is_named_for_both():
-    """Three of TP1 are over the limit on load, and four of them, which are not, too late."""
-    load, slo = workload(4000, 500, request_rate_per_s=12.0), {"ttft_p95_ms": 180.0}
-    found = answer(load=load, slo=slo)
-    limit, replicas, ranks, name, _, why = sentence(found)
-    cheaper, four = (alone(found, name, ranks, replicas + more, load=load) for more in (0, 1))
-    assert 0.95 < cheaper["load"]["utilization"] < 1
-    times = four["latency"]["ttft_ms"]["p95"] / 180
-    assert limit == "ttft_p95_ms"
-    assert f"ttft_p95_ms is more than {times:.2f} times its limit" in why
-    assert cheaper["latency"]["ttft_ms"]["p95"] / 180 > times > 1
+    """Three of TP1 are over the limit on load, and four of them, which are not, are too late."""
+    three = {"tensor_parallel": (1,), "replicas": (3,)}
+    (one,) = answer(load=workload(4000, 500, request_rate_per_s=9.0), limits=three)["candidates"]
+    rate = 0.975 * one["throughput"]["saturation_requests_per_s"]
+    load = workload(4000, 500, request_rate_per_s=rate)
+    (four,) = answer(load=load, limits=three | {"replicas": (4,)})["candidates"]
+    slo = {"ttft_p95_ms": four["latency"]["ttft_ms"]["p95"] / 1.2}
+    found = answer(load=load, slo=slo, limits={"tensor_parallel": (1, 4)})
+    limit, replicas, ranks, _, _, why = sentence(found)
+    assert (limit, replicas, ranks) == ("ttft_p95_ms", 3, 1)
+    assert "the load is 0.975 times what it saturates at" in why
+    assert "ttft_p95_ms is more than 1.20 times its limit" in why
 
 
 def test_of_all_cheaper_plans_the_one_nearest_to_its_limits_is_named():

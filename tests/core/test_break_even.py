@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -90,6 +91,60 @@ def test_a_price_needed_that_does_not_terminate_is_rounded_up_so_that_it_covers_
     assert solve("1", str(price), calls=3).condition.holds is True
 
 
+def test_cost_needed_is_the_serving_cost_at_which_the_calls_just_recover_training() -> None:
+    # 0.01 - 5,576,000 / 10^9, the counterpart of the price needed.
+    assert solve("5576000", "0.01", "0.006", 10**9).cost_needed == Decimal("0.004424")
+    assert solve("5576000", "0.01", calls=10**9).cost_needed == Decimal("0.004424")
+    assert solve("5576000", "0.005576", calls=10**9).cost_needed == 0
+    answer = solve("5576000", "0.0055", "0.004", 10**9)
+    assert answer.cost_needed is None
+    assert "even if they cost nothing" in answer.null_reasons["cost_needed"]
+
+
+def test_price_and_cost_needed_do_recover_it_and_less_does_not() -> None:
+    rng = random.Random(31)
+    known = 0
+    for _ in range(300):
+        asked = BreakEvenInputs(
+            Decimal(rng.randint(1, 10**9)), Decimal(rng.randint(1, 10**6)).scaleb(-5),
+            Decimal(rng.randint(0, 10**6)).scaleb(-6), rng.randint(1, 10**9),
+            calls_per_month=Fraction(rng.randint(1, 10**6), 7),
+            fixed_cost_per_month=Decimal(rng.choice([0, rng.randint(1, 10**5)])),
+            one_off_cost=Decimal(rng.choice([0, 1234])),
+            free_share=Fraction(rng.choice([0, 3]), 10),
+            fee_share=Fraction(rng.choice([0, 29]), 1000),
+        )  # fmt: skip
+        found = break_even(asked)
+        assert found.price_needed is not None
+        ulp = 1 + Decimal(1).scaleb(-26)
+        for price, holds in ((found.price_needed, True), (found.price_needed / ulp, False)):
+            assert break_even(replace(asked, price_per_call=price)).condition.holds is holds
+        if found.cost_needed is None:
+            free = replace(asked, serving_cost_per_call=Decimal(0))
+            assert break_even(free).condition.holds is False
+            continue
+        known += 1
+        for cost, holds in ((found.cost_needed, True), (found.cost_needed * ulp, False)):
+            dearer = replace(asked, serving_cost_per_call=cost)
+            assert break_even(dearer).condition.holds is (holds or not cost)
+    assert 50 < known < 300
+
+
+def test_why_it_never_pays_names_the_price_and_the_cost_that_would_help() -> None:
+    assert "price of a call has to exceed 0.004 USD" in str(solve("5", "0.003", "0.004").reason)
+    assert "its serving cost to be below 0.003." in str(solve("5", "0.003", "0.004").reason)
+    assert "no serving cost is low enough" in str(solve("5", "0", "0.004").reason)
+    asked = BreakEvenInputs(
+        Decimal(5), Decimal("0.01"), Decimal("0.004"), calls_per_month=Fraction(1000),
+        fixed_cost_per_month=Decimal(8), free_share=Fraction(1, 5),
+    )  # fmt: skip
+    # (0.004 + 8 / 1000) / 0.8: at that price the calls of a month pay for it and leave nothing.
+    reason = str(break_even(asked).reason)
+    assert "has to exceed 0.015 USD: no serving cost" in reason
+    assert break_even(replace(asked, price_per_call=Decimal("0.015"))).status == "never"
+    assert break_even(replace(asked, price_per_call=Decimal("0.0151"))).status == "ok"
+
+
 def test_margin_is_over_revenue_and_markup_over_cost() -> None:
     answer = solve("5576000", "0.01", "0.004", 2 * 10**9)
     assert answer.gross_margin == Decimal("0.6")
@@ -143,6 +198,13 @@ def test_the_condition_reads_as_the_sum_with_its_figures() -> None:
     with_cost = solve("5576000", "0.01", "0.004", 10**9).condition
     assert with_cost.expression == "5576000 <= (0.01 - 0.004) x 1000000000 = 6000000"
     assert with_cost.holds is True
+    monthly = BreakEvenInputs(
+        Decimal(5_576_000), Decimal("0.01"), Decimal("0.004"), 10**9,
+        calls_per_month=Fraction(10**8), fixed_cost_per_month=Decimal(30_000),
+    )  # fmt: skip
+    condition = break_even(monthly).condition
+    expected = "5576000 <= (0.01 - 0.004) x 1000000000 - 30000 x months = 5700000"
+    assert (condition.expression, condition.holds) == (expected, True)
 
 
 def test_calls_above_2_to_the_53_are_exact_and_leave_as_strings() -> None:
@@ -250,6 +312,10 @@ def test_profit_of_the_largest_and_finest_figures_is_exact() -> None:
         ({"calls": 10**5000}, "/calls"),
         ({"calls": True}, "/calls"),
         ({"currency": "usd"}, "/currency"),
+        (
+            {"calls_per_month": Fraction(1), "cost_decline_per_month": Fraction(1, 10)},
+            "/serving_cost_per_call",
+        ),
     ],
 )
 def test_a_figure_out_of_its_domain_is_refused_by_name(

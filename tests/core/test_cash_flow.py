@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from operator import ge, le
@@ -213,6 +214,12 @@ def test_where_prices_change_figures_of_a_number_of_calls_are_not_guessed():
         assert "when it is sold" in answer.null_reasons[name]
     assert answer.condition.holds is None
     assert answer.condition_without_serving_cost.holds is True
+
+
+def test_what_declines_from_nothing_changes_nothing():
+    steady = ask(serving_cost_per_call=Decimal(0), calls=10**9)
+    falling = replace(steady, cost_decline_per_month=Fraction("0.05"))
+    assert break_even(falling) == break_even(steady)
 
 
 money = st.decimals("0.001", "1000", places=3)

@@ -31,14 +31,15 @@ CASES = [
 
 
 def at_load(ask, way, factor, load):
-    """A way by itself under a crossing load times a factor."""
+    """A way by itself under a crossing load times a factor; one client below it at least."""
     limits = dict(ask.get("limits", {})) | {
         "replicas": (way["replicas"],), "tensor_parallel": (way["tensor_parallel"],),
         "expert_parallel": (way["expert_parallel"],),
     }  # fmt: skip
     kind = "concurrency" if load["concurrency"] else "request_rate_per_s"
     there = load[kind] * factor
-    there = round(there) if kind == "concurrency" else there
+    if kind == "concurrency":
+        there = min(round(there), load[kind] - 1) if factor < 1 else round(there)
     (found,) = answer(**ask | {"load": replace(ask["load"], **{kind: there}), "limits": limits})[
         "candidates"
     ]

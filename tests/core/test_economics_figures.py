@@ -87,6 +87,18 @@ def test_without_a_ratio_an_input_token_has_no_price_rather_than_none():
     assert "output_to_input_cost_ratio" in answer.null_reasons["per_million_input_tokens"]
 
 
+@pytest.mark.parametrize(("new", "cached"), [(750, 250), (0, 1000), (1000, 0)])
+def test_parts_by_the_time_of_steps_add_up_whatever_is_cached(new: int, cached: int):
+    rates = {"input": new, "cached_input": cached, "output": 1000}
+    answer = serving_cost(
+        own(input_tokens_per_s=Fraction(new), cached_input_tokens_per_s=Fraction(cached),
+            prefill_time_share=Fraction(1, 8))
+    )  # fmt: skip
+    prices = {kind: getattr(answer, f"per_million_{kind}_tokens") for kind in rates}
+    hourly = sum(Fraction(prices[kind] or 0) * rate * 3600 / 10**6 for kind, rate in rates.items())
+    assert float(hourly) == pytest.approx(2.5, rel=1e-20)
+
+
 def test_a_speed_up_divides_the_cost():
     given, expected = example("I2")
     price = Decimal(str(given["usd_h"]))

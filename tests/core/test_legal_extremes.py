@@ -117,6 +117,7 @@ def check_somehow(name, on, engine):
         {"max_num_seqs": 1}, {"max_num_seqs": 65_536}, {"max_num_batched_tokens": 1},
         {"max_num_batched_tokens": 1_048_576}, {"max_num_batched_tokens": 17, "max_num_seqs": 3},
         {"memory_utilization": 0.01}, {"memory_utilization": 1.0}, {"router_efficiency": 0.01},
+        {"routing": "least_loaded"}, {"routing": "least_loaded", "max_num_seqs": 1},
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("load", ["open", "clients", "saturated"])

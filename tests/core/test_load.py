@@ -9,11 +9,11 @@ import pytest
 from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
-from advisor.core.coefficients import coefficient
+from advisor.core.coefficients import coefficient, coefficient_names
 from advisor.core.steps import StepModel
 from advisor.core.workload import BURSTIEST_MODELLED, Length
 from tests.core.profiles import IDEAL, answer, device, layout, model, planned, workload
-from tests.core.strategies import FIXED_COSTS, examples, lengths, served_layouts, spread, workloads
+from tests.core.strategies import examples, lengths, served_layouts, spread, workloads
 
 ROOMY = {"max_num_seqs": 256}
 """Fewer sequences than any engine's token budget, so that a step has room for prompts."""
@@ -330,7 +330,9 @@ def faster(device, factor):
         ),
         network_gb_s_per_direction=device.network_gb_s_per_direction * factor,
         efficiency=dict(device.efficiency) | {
-            name: coefficient(name, device, "vllm") / factor for name in FIXED_COSTS
+            name: coefficient(name, device, "vllm") / factor
+            for name in coefficient_names()
+            if name.endswith(("_us", "_ms"))
         },
     )  # fmt: skip
 

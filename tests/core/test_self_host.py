@@ -141,6 +141,12 @@ def test_free_replicas_are_cheaper_from_where_the_overhead_is_earned():
     assert self_host(ask("1", 0, 10)).always_cheaper_from == 0
 
 
+def test_a_price_that_was_computed_is_not_refused_for_its_size_or_fineness():
+    # A prompt of 1e-90 tokens at 1e-30 a million, and 1e30 tokens of each kind at 1e30.
+    for api in (Decimal(1).scaleb(-126), Decimal(2).scaleb(54)):
+        assert self_host(SelfHostInputs(api, Decimal(1), Fraction(1))).api_cost_per_request == api
+
+
 # Calculators that are wrong
 
 

@@ -73,6 +73,17 @@ def test_a_value_that_an_input_cannot_have_is_infeasible_and_not_open():
     assert (bar.high.status, bar.high.at, bar.open_ended) == ("infeasible", None, False)
 
 
+def test_the_largest_and_finest_amounts_can_be_swung():
+    finest = Decimal("1.000000000000000000000000000001")
+    asked = ask(training_cost=Decimal(10**30), serving_cost_per_call=None, price_per_call=finest)
+    for bar in sensitivity(asked, Fraction(1, 5)).tornado:
+        given = Fraction(getattr(asked, bar.input))
+        assert [Fraction(end.value) for end in (bar.low, bar.high)] == [
+            given * Fraction(4, 5), given * Fraction(6, 5)
+        ]  # fmt: skip
+        assert {bar.low.status, bar.high.status} == {"ok"}
+
+
 def test_what_never_pays_has_no_base():
     answer = sensitivity(ask(price_per_call=Decimal("0.003")), Fraction("0.2"))
     assert (answer.status, answer.base) == ("never", None)

@@ -352,8 +352,9 @@ def test_every_cue_has_a_reason_and_a_known_sense_and_every_pattern_parses() -> 
     assert len(set(names)) == len(names)
     for cue in vocabulary.cues:
         assert cue.reason
-        assert cue.sense in ("bandwidth", "capacity")
-        assert cue.strength in ("strong", "default", "weak")
+        assert cue.sense in ("bandwidth", "capacity", "both")
+        assert cue.strength in ("strong", "default", "slight", "weak")
+        assert set(cue.yields_to) <= set(names)
 
 
 MEGABYTE = 1_000_000
@@ -561,6 +562,7 @@ def test_a_team_adds_rules_and_words_and_leaves_others_out() -> None:
     [
         ({"rules": []}, "'rules' is not known"),
         ({"disable": ["nonsense"]}, "'nonsense' is disabled"),
+        ({"elsewhere": {"ours": ["$lakes"]}}, "class 'lakes' that is not known"),
         ({"other_sense": [{"patterns": ["(broken"], "reason": "x"}]}, "is not a pattern"),
         ({"other_sense": [{"patterns": ["a .. b .. c .. d .. e"], "reason": "x"}]}, "gaps"),
     ],
@@ -568,6 +570,70 @@ def test_a_team_adds_rules_and_words_and_leaves_others_out() -> None:
 def test_a_team_is_told_what_is_wrong_with_its_rules(document: dict, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         extended(document)
+
+
+def test_a_team_uses_classes_of_words_of_ours_and_of_its_own() -> None:
+    cue = {"sense": "capacity", "strength": "strong", "reason": "ours"}
+    vocabulary = extended(
+        {
+            "classes": {"drawer": ["drawer*", "chest"]},
+            "cue": [{"name": "drawers", "patterns": ["($drawer|shelf) of $memory"], **cue}],
+        }
+    )
+    for words in ("a chest of VRAM", "two drawers of HBM", "the shelf of memory"):
+        (finding,) = check(f"LLM decode is memory-bound by {words}.", vocabulary)
+        assert finding.sense == "capacity"
+
+
+def test_slight_cues_decide_only_alone_and_in_the_field() -> None:
+    assert only("LLM decode is memory-bound, it starves.").sense == "bandwidth"
+    assert only("LLM decode is memory-bound: it starves and has to reserve room.").sense is None
+    assert (
+        only("LLM decode is memory-bound: it starves, for KV blocks run out.").sense == "capacity"
+    )
+    assert only("The loop is memory-bound, it starves.").status == "needs_answer"
+
+
+@pytest.mark.parametrize(
+    "decision",
+    ["so we need a bigger GPU", "hence INT4", "and we scale out to four GPUs", "so TP=4 it is"],
+)
+def test_a_decision_drawn_from_a_claim_does_not_say_what_it_means(decision: str) -> None:
+    assert only(f"LLM decode is memory-bound, {decision}.").status == "needs_answer"
+
+
+def test_sizes_yield_to_a_rate_beside_them() -> None:
+    assert only("LLM decode is memory-bound: it takes 16 GB over 1 TB/s.").sense == "bandwidth"
+    assert only("LLM serving is memory-bound: it takes 16 GB.").sense == "capacity"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Is LLM prefill memory-bound? No.",
+        "Is LLM prefill memory-bound? Not really, it has 400 tokens.",
+        "Neither the LLM nor its tokenizer is memory-bound.",
+        "None of the GPU kernels was memory-bound.",
+        "LLM decode was memory-bound on A100 but isn't on this chip.",
+        "We see no sign of the LLM being memory-bound.",
+    ],
+)
+def test_a_negated_subject_or_a_no_that_follows_denies(text: str) -> None:
+    assert only(text).status == "denied"
+
+
+def test_a_question_for_the_reason_is_answered_by_the_next_sentence() -> None:
+    finding = only("Why is LLM decode memory-bound? Each step streams all weights from HBM.")
+    assert finding.sense == "bandwidth"
+    assert "loading per token" in {cue["name"] for cue in finding.cues}
+
+
+@pytest.mark.parametrize(
+    "match",
+    ["memory**-bound", "memory-*bound", "memory_-_bound", "mem***-***bound", "memory **bound"],
+)
+def test_emphasis_inside_a_claim_does_not_hide_it(match: str) -> None:
+    assert only(f"LLM decode is *{match}*, they say.").match == match
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,9 @@ readings, and is silent where the text says which."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from advisor.core.terminology.check import check
@@ -127,6 +130,14 @@ SILENT: dict[str, list[str]] = {
 }
 
 
+CASES = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "data/rule_cases.jsonl").read_text("utf-8").splitlines()
+]
+"""Sentences made up before the rules were widened, each with the rule that should ask, or should
+not, about it."""
+
+
 def of_rule(rule: str, text: str) -> list[str]:
     return [found.match for found in check(text) if found.rule == rule]
 
@@ -153,6 +164,35 @@ def test_a_figure_open_to_two_readings_is_asked_about(rule: str, text: str, matc
 )
 def test_what_is_qualified_or_no_claim_is_left_alone(rule: str, text: str):
     assert of_rule(rule, text) == []
+
+
+def test_rules_ask_about_what_is_open_and_hardly_ever_about_what_is_not():
+    asked = [bool(of_rule(case["rule"], case["text"])) for case in CASES]
+    open_ones = [found for case, found in zip(CASES, asked, strict=True) if case["asks"]]
+    settled = [
+        case["text"] for case, found in zip(CASES, asked, strict=True) if found > case["asks"]
+    ]
+    assert len(open_ones) > 50
+    assert len(CASES) > 140
+    assert sum(open_ones) / len(open_ones) >= 0.95
+    assert settled == []
+
+
+def test_a_size_in_gb_is_asked_about_beside_one_in_gib_that_its_unit_decides():
+    # 40 GB are 37.25 GiB.
+    assert of_rule("gb-or-gib", "The LLM takes 40 GB and the GPU has 39.4 GiB.") == ["40 GB"]
+    for other in ("37.2", "40.1"):
+        text = f"The LLM takes 40 GB and the GPU has {other} GiB."
+        assert of_rule("gb-or-gib", text) == []
+
+
+def test_the_figure_of_a_format_belongs_to_its_name():
+    assert of_rule("fits-with-what", "FP8 fits on one GPU.") == ["fits on one GPU"]
+
+
+def test_microseconds_are_no_seconds():
+    assert of_rule("latency-of-what", "The GPU's latency is 12 µs.") == []
+    assert of_rule("latency-of-what", "The LLM has a latency of 1.8 s.") == ["latency of 1.8 s"]
 
 
 def test_a_rule_asks_once_a_sentence():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import PurePath
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.terminology.check import check
-from advisor.documents.reading import FORMATS, Unreadable, format_of, prose_of
+from advisor.documents import coarse
+from advisor.documents.reading import FORMATS, Unreadable, format_of, prose_of, read
 
 CLAIM = "GPU decode is memory-bound"
 MARKDOWN = f"""\
@@ -198,9 +200,67 @@ def test_any_text_is_read_to_its_own_length_or_refused(text_format: str, text: s
     assert prose is None or len(prose) == len(text)
 
 
-def test_what_is_nested_too_deep_is_refused():
+def test_what_is_nested_too_deep_is_read_by_lines_with_the_reason():
     with pytest.raises(Unreadable, match="nested"):
         prose_of("- " * 2000, "rst")
+    assert "nested" in read("- " * 2000, "rst").coarse_because
+
+
+@pytest.mark.parametrize(
+    ("text_format", "left_out"),
+    [
+        ("markdown", ["```\n{}\n```", "    {}", "> {}", "`{}`", "[x]({})", '<a title="{}">']),
+        ("rst", ["::\n\n  {}", ".. note: {}", "``{}``", ":code:`{}`"]),
+        ("html", ["<pre>{}</pre>", "<!-- {} -->", "<code>{}</code>", '<a title="{}">']),
+    ],
+)
+def test_what_is_read_by_lines_leaves_code_and_quotations_out(
+    text_format: str, left_out: list[str]
+):
+    hidden = "\n\n".join(each.format("memory-bound") for each in left_out)
+    text = f"{hidden}\n\nLLM decode is memory-bound.\n"
+    prose = coarse.prose_of(text, text_format)
+    assert prose is not None
+    assert len(prose) == len(text)
+    assert [found.start for found in check(text, prose=prose)] == [text.rindex("memory-bound")]
+
+
+HOSTILE = [
+    "[", "![", "[a](", "[[[a](b)", "`", "``` ", "<", "<a ", "<!--", "<b>", "</b>", "&", "&#", "*",
+    "*a ", "**a*", "*a_ ", "~~", "> ", ">>", "- ", "\\", "[^1]", "[^1]: a\n", "[a]: b\n", "|",
+    "|a|b|\n", "# a\n", "a\n===\n", "a", "a ", "\n", "\r", "\t", ":", "::\n\n", ".. x::\n", "a_ ",
+    "`a`_ ", "+-+\n", "= =\n", "/*", "/**/", "// a\n", '"', "'", '"""', '\\"', "(", "{", "$", "@",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text_format", FORMATS)
+def test_a_megabyte_of_hostile_markup_is_read_in_seconds(text_format: str):
+    # Each takes a second and less of an idle core; what grows with the square takes minutes.
+    for unit in HOSTILE:
+        began = time.process_time()
+        read(unit * (1_000_000 // len(unit)), text_format)
+        assert time.process_time() - began < 6, unit
+
+
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("rust", "fn f<'a>(x: &'a str) {} // {}\n"),
+        ("go", 'x := "// memory-bound GPU" // {}\ny := `# memory-bound GPU`\n'),
+        ("bash", "echo ${#a} 'memory-bound GPU # x' # {}\n"),
+        ("lua", "--[[ {}\n]] x = '-- memory-bound GPU'\n"),
+        ("haskell", "{- {} -} x = 1\n"),
+        ("yaml", "a: memory-bound GPU#1 # {}\n"),
+        ("fortran", "a /= b ! {}\n"),
+        ("tex", "\\% GPU memory-bound % {}\n"),
+        ("vbnet", "x = 1 ' {}\n"),
+        ("sql", "select 'memory-bound GPU -- x' -- {}\n"),
+    ],
+)
+def test_comments_are_told_from_strings_and_code_in_many_languages(language: str, code: str):
+    text = code.replace("{}", "this LLM is mem-bound") if "{}" in code else code
+    (finding,) = check(text, prose=prose_of(text, "code", language))
+    assert finding.match == "mem-bound"
 
 
 @pytest.mark.parametrize(

@@ -254,6 +254,7 @@ PLAN: dict[str, Any] = {
         "max_num_seqs": 256,
         "max_num_batched_tokens": 8192,
         "router_efficiency": 0.95,
+        "routing": "least_loaded",
     },
     "max_candidates": 10,
     "verify": True,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from advisor.core.trace import MOST_TRACED
 from advisor.service import catalogue
 from tests.web.bodies import HARDWARE, MODEL, PLAN
 from tests.web.fixtures import running_app
@@ -203,7 +204,72 @@ def test_hardware_listed_twice_is_refused(shared_client: FlaskClient):
     assert "/hardware/0" in error["detail"]
 
 
+TRACE: dict[str, Any] = {
+    "sent_s": [i / 4 for i in range(40)],
+    "input_tokens": [1000 + i for i in range(40)],
+    "output_tokens": [50 + i for i in range(40)],
+}
+
+
+def traced(**changes: Any) -> dict[str, Any]:
+    return {"trace": TRACE | changes}
+
+
+def test_a_trace_is_replayed_and_its_inputs_are_a_request_with_the_same_answer(
+    shared_client: FlaskClient,
+):
+    first = shared_client.post("/v1/plans", json=SMALL | {"workload": traced()}).get_json()
+    measured = first["trace"]
+    assert (measured["requests"], measured["duration_s"]) == (40, 9.75)
+    assert measured["request_rate_per_s"] == 4.0
+    assert measured["input_tokens"] == {"mean": 1019.5, "p95": 1037.05}
+    assert first["recommended"]["verification"]["requests"] == 40
+    assert first["inputs"]["workload"]["request_rate_per_s"] is None
+    again = shared_client.post("/v1/plans", json=first["inputs"]).get_json()
+    assert again["candidates"] == first["candidates"]
+    assert again["inputs"] == first["inputs"]
+
+
+def test_a_plan_of_a_trace_stands_for_a_serving_cost(shared_client: FlaskClient):
+    plan = shared_client.post("/v1/plans", json=SMALL | {"workload": traced()}).get_json()
+    cost = shared_client.post("/v1/economics/serving-cost", json={"plan_id": plan["id"]})
+    assert cost.status_code == 200, cost.text
+    assert cost.get_json()["per_hour"] == plan["recommended"]["cost"]["per_hour"]
+
+
+def test_a_trace_as_long_as_is_taken_is_kept(shared_client: FlaskClient):
+    """Its request is not too large to keep, nor its answer slow."""
+    count = MOST_TRACED
+    whole = traced(
+        sent_s=[round(i / 3, 3) for i in range(count)],
+        input_tokens=[1000 + i % 777 for i in range(count)],
+        output_tokens=[100 + i % 99 for i in range(count)],
+    )
+    began = time.process_time()
+    response = shared_client.post("/v1/plans", json=SMALL | {"workload": whole})
+    assert response.status_code == 201, response.text
+    assert time.process_time() - began < 20
+    assert response.get_json()["recommended"]["verification"]["requests"] == count
+
+
 REFUSED = [
+    ("workload", traced(sent_s=[0.0] * 40), ["/workload/trace/sent_s"]),
+    ("workload", traced(sent_s=[1.0, 0.5, *[2.0] * 38]), ["/workload/trace/sent_s/1"]),
+    ("workload", traced(output_tokens=[5] * 39), ["/workload/trace/output_tokens"]),
+    ("workload", traced(output_tokens=[5] * 19), ["/workload/trace/output_tokens"]),
+    ("workload", traced(input_tokens=[0] + [5] * 39), ["/workload/trace/input_tokens/0"]),
+    (
+        "workload",
+        traced() | {"request_rate_per_s": 2},
+        ["/workload/request_rate_per_s", "/workload/trace"],
+    ),
+    (
+        "workload",
+        traced() | {"arrival_cv": 2, "input_tokens": 5},
+        ["/workload/input_tokens", "/workload/arrival_cv"],
+    ),
+    ("workload", traced() | {"start": "burst"}, ["/workload/start"]),
+    ("workload", {"request_rate_per_s": 2}, ["/workload/input_tokens", "/workload/output_tokens"]),
     ("workload.concurrency", 8, ["/workload/request_rate_per_s", "/workload/concurrency"]),
     ("workload.request_rate_per_s", None, ["/workload"]),
     ("workload.saturate", True, ["/workload/request_rate_per_s", "/workload/saturate"]),
@@ -221,7 +287,7 @@ REFUSED = [
     ("limits.tensor_parallel", 8, ["/limits/tensor_parallel"]),
     ("limits.pipeline_parallel", None, ["/limits/pipeline_parallel"]),
     ("serving.engine", "vlm", ["/serving/engine"]),
-    ("serving.routing", "random", ["/serving/routing"]),
+    ("serving.routing", "least-loaded", ["/serving/routing"]),
     ("hardware", [], ["/hardware"]),
     ("hardware", "h100-sxm-80gb", ["/hardware"]),
     ("hardware", ["h100-sxm-80gb"] * 65, ["/hardware"]),

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from typing import Any
 
 from advisor.core.economics.break_even_inputs import BreakEvenInputs
 from advisor.core.economics.break_even_words import condition_expression, not_included, reason
 from advisor.core.economics.figures import as_json, quotient, written
-from advisor.core.economics.margins import Margins, margins
+from advisor.core.economics.margins import DEPENDS_ON_TIME, Margins, margins
 from advisor.core.economics.payback import Payback, payback
 from advisor.core.economics.pricing import BestPrice, Demand, best_price
 
@@ -39,9 +39,9 @@ class BreakEven:
 
     Exact: `break_even_calls*` (the least whole number that covers what was spent) where every call
     recovers the same, `contribution_per_call`, `profit`, `revenue`, `serving_cost`. Rounded to 28
-    significant digits where they do not terminate: ratios to the nearest, `price_needed` upwards,
-    so that the stated price does cover the cost. A figure that is `None` has its reason in
-    `null_reasons`.
+    significant digits where they do not terminate: ratios to the nearest, `price_needed` upwards
+    and `cost_needed` downwards, so that with the stated price, or serving cost, the calls do cover
+    what was spent. A figure that is `None` has its reason in `null_reasons`.
     """
 
     status: str
@@ -64,6 +64,7 @@ class BreakEven:
     training_cost_per_call: Decimal | None
     roi_on_training: Decimal | None
     price_needed: Decimal | None
+    cost_needed: Decimal | None
     npv: Decimal | None
     monthly_irr: float | None
     training_cost_applies: bool
@@ -93,6 +94,7 @@ def break_even(inputs: BreakEvenInputs) -> BreakEven:
         "whole_months": in_time.whole_months,
         "months_undiscounted": in_time.months_undiscounted,
         "price_needed": _price_needed(inputs),
+        "cost_needed": _cost_needed(inputs),
         "npv": in_time.npv,
         "monthly_irr": in_time.monthly_irr,
     }
@@ -121,15 +123,13 @@ def calls_to_cover(cost: Fraction, contribution: Fraction) -> int | None:
 
 def _calls_needed(inputs: BreakEvenInputs) -> int | None:
     """N* where every call recovers the same."""
-    fixed = inputs.fixed_cost_per_call
-    if not inputs.timeless or fixed is None:
-        return None
-    return calls_to_cover(inputs.to_recover, inputs.contribution - fixed)
+    recovered = inputs.recovered_per_call
+    return None if recovered is None else calls_to_cover(inputs.to_recover, recovered)
 
 
 def _hopeless(inputs: BreakEvenInputs) -> bool:
     """Whether no number of calls recovers the cost, however fast they are sold."""
-    return inputs.timeless and _calls_needed(inputs) is None
+    return inputs.recovered_per_call is not None and _calls_needed(inputs) is None
 
 
 # A figure below is a number or, where it has no value, the sentence that says why.
@@ -137,7 +137,7 @@ def _hopeless(inputs: BreakEvenInputs) -> bool:
 
 def _in_calls(inputs: BreakEvenInputs, needed: int | None, in_time: Payback) -> int | str:
     """N*, or the calls sold by the time the cost is recovered where calls differ over time."""
-    if not inputs.timeless:
+    if inputs.recovered_per_call is None:
         return in_time.calls_sold
     if needed is None:
         return "No number of calls recovers the cost."
@@ -156,15 +156,32 @@ def _calls_for_fixed_cost(inputs: BreakEvenInputs) -> int | str:
     return "The contribution per call is not positive." if found is None else found
 
 
-def _price_needed(inputs: BreakEvenInputs) -> Decimal | str:
-    """p* = (T / N + F / m + c) / ((1 - f) (1 - r)), at which N calls just recover the cost."""
+def _needed_per_call(inputs: BreakEvenInputs) -> Fraction | str:
+    """(T + W) / N + F / m, which each of N calls has to bring in above its serving cost."""
     fixed = inputs.fixed_cost_per_call
     if not inputs.calls:
         return "calls is not given" if inputs.calls is None else "calls is 0"
-    if not inputs.timeless or fixed is None:
-        return "What a call recovers depends on when it is sold: see npv."
-    cost = inputs.to_recover / inputs.calls + fixed + inputs.serving_cost
-    return quotient(cost / inputs.kept_share, ROUND_CEILING)
+    if inputs.prices_change or fixed is None:
+        return DEPENDS_ON_TIME
+    return inputs.to_recover / inputs.calls + fixed
+
+
+def _price_needed(inputs: BreakEvenInputs) -> Decimal | str:
+    """p* = ((T + W) / N + F / m + c) / ((1 - f) (1 - r)), at which N calls just recover it."""
+    needed = _needed_per_call(inputs)
+    if isinstance(needed, str):
+        return needed
+    return quotient((needed + inputs.serving_cost) / inputs.kept_share, ROUND_CEILING)
+
+
+def _cost_needed(inputs: BreakEvenInputs) -> Decimal | str:
+    """c* = p (1 - f) (1 - r) - (T + W) / N - F / m, the serving cost at which they do."""
+    needed = _needed_per_call(inputs)
+    if isinstance(needed, str):
+        return needed
+    if needed > inputs.revenue_per_call:
+        return "These calls would not recover it even if they cost nothing to serve."
+    return quotient(inputs.revenue_per_call - needed, ROUND_FLOOR)
 
 
 def _best_price(inputs: BreakEvenInputs) -> BestPrice | None:

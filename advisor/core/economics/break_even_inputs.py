@@ -10,7 +10,7 @@ from typing import Any
 
 from advisor.core.economics.cash_flow import LONGEST_HORIZON_MONTHS, CashFlow
 from advisor.core.economics.figures import (
-    AMOUNT,
+    DERIVED,
     POSITIVE,
     RATE,
     Range,
@@ -31,11 +31,11 @@ _NEED_A_RATE = (
     "annual_discount_rate", "horizon_months",
 )  # fmt: skip
 RANGES = {
-    "training_cost": AMOUNT,
-    "one_off_cost": AMOUNT,
-    "price_per_call": AMOUNT,
-    "serving_cost_per_call": AMOUNT,
-    "fixed_cost_per_month": AMOUNT,
+    "training_cost": DERIVED,
+    "one_off_cost": DERIVED,
+    "price_per_call": DERIVED,
+    "serving_cost_per_call": DERIVED,
+    "fixed_cost_per_month": DERIVED,
     "calls_per_month": POSITIVE,
     "free_share": PART,
     "fee_share": PART,
@@ -57,8 +57,8 @@ class BreakEvenInputs:
     for an optimization. `free_share` of the calls bring nothing, `fee_share` of the revenue goes to
     payment services and resellers. `calls_per_month` is the first month's; what changes over time
     changes from it by the month. `price_elasticity` is of `calls` at this price. Raises
-    InvalidInput for figures that are out of bounds or finer than 100 decimal places, and for what
-    changes over time without a rate of calls.
+    InvalidInput for figures that are out of bounds or too fine, for what changes over time without
+    a rate of calls, and for a serving cost that declines and is not given.
     """
 
     training_cost: Decimal
@@ -92,6 +92,9 @@ class BreakEvenInputs:
         if asking and self.calls_per_month is None:
             detail = f"How fast calls are sold is needed for {', '.join(asking)}."
             raise InvalidInput(FieldError("/calls_per_month", detail))
+        if self.cost_decline_per_month and self.serving_cost_per_call is None:
+            detail = "There is no serving cost that cost_decline_per_month could be of."
+            raise InvalidInput(FieldError("/serving_cost_per_call", detail))
 
     @cached_property
     def kept_share(self) -> Fraction:
@@ -121,7 +124,8 @@ class BreakEvenInputs:
     @property
     def prices_change(self) -> bool:
         """Whether calls sold later bring in or cost something else."""
-        return bool(self.price_decline_per_month or self.cost_decline_per_month)
+        falling = self.revenue_per_call * self.price_decline_per_month
+        return bool(falling or self.serving_cost * self.cost_decline_per_month)
 
     @cached_property
     def fixed_cost_per_call(self) -> Fraction | None:
@@ -132,10 +136,12 @@ class BreakEvenInputs:
             return None
         return Fraction(self.fixed_cost_per_month) / self.calls_per_month
 
-    @property
-    def timeless(self) -> bool:
-        """Whether every call recovers the same, whenever it is sold."""
-        return not self.prices_change and self.fixed_cost_per_call is not None
+    @cached_property
+    def recovered_per_call(self) -> Fraction | None:
+        """p (1 - f) (1 - r) - c - F / m; `None` where it depends on when a call is sold."""
+        if self.prices_change or self.fixed_cost_per_call is None:
+            return None
+        return self.contribution - self.fixed_cost_per_call
 
     def cash_flow(self) -> CashFlow | None:
         """The months' flows; `None` without a rate of calls."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from advisor.core.economics.break_even_inputs import BreakEvenInputs
-from advisor.core.economics.figures import plain, written
+from advisor.core.economics.figures import plain, quotient, written
 
 _NO_SERVING_COST = "the serving cost per call, which is not given"
 _TAXES = "taxes, and what is not in the figures given (network, storage, staff, licences)"
@@ -19,15 +21,13 @@ def condition_expression(inputs: BreakEvenInputs) -> str:
     cost = plain(inputs.training_cost)
     if inputs.one_off_cost:
         cost = f"{cost} + {plain(inputs.one_off_cost)}"
-    if inputs.calls is None:
-        return f"{cost} <= {price} x calls"
-    fixed = ""
-    if inputs.fixed_cost_per_month:
-        fixed = f" - {plain(inputs.fixed_cost_per_month)} x months"
-    expression = f"{cost} <= {price} x {inputs.calls}{fixed}"
-    if not inputs.timeless or fixed:
+    calls = "calls" if inputs.calls is None else inputs.calls
+    fixed = inputs.fixed_cost_per_month
+    months = f" - {plain(fixed)} x months" if fixed else ""
+    expression = f"{cost} <= {price} x {calls}{months}"
+    if inputs.calls is None or inputs.recovered_per_call is None:
         return expression
-    return f"{expression} = {plain(written(inputs.contribution * inputs.calls))}"
+    return f"{expression} = {plain(written(inputs.recovered_per_call * inputs.calls))}"
 
 
 def reason(inputs: BreakEvenInputs, status: str) -> str | None:
@@ -36,20 +36,35 @@ def reason(inputs: BreakEvenInputs, status: str) -> str | None:
     if contribution < 0 and not inputs.prices_change:
         loss = f"Each call loses {plain(written(-contribution))} {currency}"
         if inputs.training_cost == 0:
-            return f"{loss}: no volume is profitable, although 0 <= price x calls always holds."
-        return f"{loss}: every further call adds to what must be recovered."
+            loss = f"{loss}: no volume is profitable, although 0 <= price x calls always holds."
+        else:
+            loss = f"{loss}: every further call adds to what must be recovered."
+        return f"{loss} {_would_help(inputs)}"
     fixed = inputs.fixed_cost_per_call
-    if inputs.timeless and fixed and status == "never" and contribution > 0:
+    if fixed and not inputs.prices_change and status == "never" and contribution > 0:
         month = plain(inputs.fixed_cost_per_month)
-        return f"What the calls of a month contribute does not exceed its fixed cost, {month}."
+        less = f"What the calls of a month contribute does not exceed its fixed cost, {month}."
+        return f"{less} {_would_help(inputs)}"
     if inputs.to_recover == 0 and status == "ok":
         return (
             "There is no training cost to recover, as for a third party that hosts an open model: "
             "what counts is that the price covers the serving cost."
         )
     if contribution == 0 and status == "never" and not inputs.prices_change:
-        return "The contribution per call is 0, so no number of calls recovers the training cost."
+        none = "The contribution per call is 0, so no number of calls recovers the training cost."
+        return f"{none} {_would_help(inputs)}"
     return None
+
+
+def _would_help(inputs: BreakEvenInputs) -> str:
+    """The price and the serving cost between which a call would recover something."""
+    fixed = inputs.fixed_cost_per_call or Fraction(0)
+    price = quotient((inputs.serving_cost + fixed) / inputs.kept_share)
+    most = inputs.revenue_per_call - fixed
+    above = f"The price of a call has to exceed {plain(price)} {inputs.currency}"
+    if most <= 0:
+        return f"{above}: no serving cost is low enough."
+    return f"{above}, or its serving cost to be below {plain(quotient(most))}."
 
 
 def not_included(inputs: BreakEvenInputs) -> tuple[str, ...]:

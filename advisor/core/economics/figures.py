@@ -22,10 +22,10 @@ from advisor.core.errors import FieldError, InvalidInput
 SIGNIFICANT_DIGITS = 28
 LARGEST_FIGURE = 10**30
 """Inputs above this are refused: nothing sold or spent comes near it, and exact sums stay short."""
-MOST_DECIMALS = 30
-"""Of an amount in a request."""
+MOST_DECIMALS = 60
+"""Of an amount in a request, so that one that was answered, of 28 digits, may be asked with."""
 FINEST_DECIMALS = 100
-"""Of an amount in the core, where quotients of such amounts come in too."""
+"""Of any number in a request."""
 LARGEST_JSON_INTEGER = 2**53
 """Above this an integer read as a double loses units, so it is written as a string."""
 
@@ -102,6 +102,7 @@ class Range:
     least: Fraction
     most: Fraction
     hint: str = ""
+    decimals: int = FINEST_DECIMALS
 
     def holds(self, value: Decimal | Fraction | int) -> bool:
         """Whether a value is one of them."""
@@ -121,6 +122,9 @@ _PERCENT = "A share is expected: 60 % is written 0.6."
 SHARE = Range(Fraction(0), Fraction(1), _PERCENT)
 POSITIVE_SHARE = Range(Fraction(1, 10**6), Fraction(1), _PERCENT)
 AMOUNT = Range(Fraction(0), Fraction(LARGEST_FIGURE))
+DERIVED = Range(Fraction(0), Fraction(LARGEST_FIGURE**2), decimals=3 * FINEST_DECIMALS)
+"""An amount that was computed from others, each of them an `AMOUNT`: nobody gave it, so it is not
+refused where they are not."""
 POSITIVE = Range(Fraction(1, 10**12), Fraction(LARGEST_FIGURE))
 RATE = Range(Fraction(-99, 100), Fraction(100), "10 % is written 0.1.")
 """Growth, decline and interest: nothing shrinks to nothing, and nothing grows a hundredfold."""
@@ -148,8 +152,8 @@ def range_errors(pointer: str, value: Decimal | Fraction | int, allowed: Range) 
     if isinstance(value, Decimal):
         if not value.is_finite():
             return [FieldError(pointer, "Must be a finite number.", given=str(value))]
-        if int(value.as_tuple().exponent) < -FINEST_DECIMALS:
-            detail = f"Has more than {FINEST_DECIMALS} decimal places."
+        if int(value.as_tuple().exponent) < -allowed.decimals:
+            detail = f"Has more than {allowed.decimals} decimal places."
             return [FieldError(pointer, detail, given=str(value))]
     if allowed.holds(value):
         return []

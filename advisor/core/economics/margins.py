@@ -14,7 +14,7 @@ from advisor.core.economics.figures import quotient, written
 
 _NO_CALLS = "calls is not given"
 _NO_SERVING_COST = "serving_cost_per_call is not given"
-_DEPENDS_ON_TIME = "What a call recovers depends on when it is sold: see npv."
+DEPENDS_ON_TIME = "What a call recovers depends on when it is sold: see npv."
 
 
 @dataclass(frozen=True)
@@ -64,17 +64,16 @@ def _ratio(inputs: BreakEvenInputs, base: Fraction, field: str) -> Decimal | str
 def _times_calls(inputs: BreakEvenInputs, per_call: Fraction) -> Decimal | str:
     if inputs.calls is None:
         return _NO_CALLS
-    return _DEPENDS_ON_TIME if inputs.prices_change else written(per_call * inputs.calls)
+    return DEPENDS_ON_TIME if inputs.prices_change else written(per_call * inputs.calls)
 
 
 def _profit(inputs: BreakEvenInputs) -> Fraction | str:
     """(p - c - F / m) N - T - W."""
-    fixed = inputs.fixed_cost_per_call
     if inputs.calls is None:
         return _NO_CALLS
-    if not inputs.timeless or fixed is None:
-        return _DEPENDS_ON_TIME
-    return (inputs.contribution - fixed) * inputs.calls - inputs.to_recover
+    if inputs.recovered_per_call is None:
+        return DEPENDS_ON_TIME
+    return inputs.recovered_per_call * inputs.calls - inputs.to_recover
 
 
 def _over(part: Fraction | str, whole: Fraction | Decimal | int | str | None, zero: str) -> (

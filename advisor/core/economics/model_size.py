@@ -28,7 +28,7 @@ from advisor.core.economics.figures import (
 )
 from advisor.core.economics.scaling_laws import ScalingLaw, scaling_law
 from advisor.core.economics.serving_cost import SECONDS_PER_HOUR
-from advisor.core.economics.training import FORWARD_FLOP, TRAINING_FLOP
+from advisor.core.economics.training import FORWARD_FLOP, TRAINING_FLOP, TYPICAL_MFU
 
 PARAMETERS = Range(Fraction(10**6), Fraction(10**14))
 TOKENS = Range(Fraction(0), Fraction(10**20))
@@ -39,14 +39,15 @@ _HALVINGS = 200
 class ServingPrices:
     """What a FLOP costs when training and when serving: prices of an accelerator-hour, dense peaks
     and utilizations; `output_share` of the served tokens are decoded, the others prompt.
-    The utilizations are the defaults of Sardana et al.'s published cost script."""
+    The utilization of training is that of published runs, those of serving are the defaults of
+    Sardana et al.'s published cost script (which trains at 0.5)."""
 
     training_price_per_hour: Decimal
     serving_price_per_hour: Decimal
     training_peak_tflops: Fraction
     serving_peak_tflops: Fraction
     output_share: Fraction
-    training_mfu: Fraction = Fraction(1, 2)
+    training_mfu: Fraction = TYPICAL_MFU
     input_mfu: Fraction = Fraction(1, 2)
     output_mfu: Fraction = Fraction(1, 100)
 

@@ -1,14 +1,20 @@
-"""What a plan says about cost and capacity: its recommended candidate at its actual load."""
+"""What a plan says about cost: its recommended candidate at its actual load.
+
+A request costs what the whole bill of an hour is over those served in it, busy or idle. What the
+same replicas could serve at most is another question: `advisor.core.capacity`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from advisor.core.economics.cash_flow import MONTHS_PER_YEAR
+from advisor.core.economics.figures import quotient
 from advisor.core.economics.ownership import HOURS_PER_YEAR
 from advisor.core.economics.serving_cost import SECONDS_PER_HOUR
 from advisor.core.errors import FieldError, InvalidInput
@@ -19,15 +25,18 @@ HOURS_PER_MONTH = HOURS_PER_YEAR // MONTHS_PER_YEAR
 
 @dataclass(frozen=True)
 class PlannedServing:
-    """Money of one `currency`; rates of the whole plan as it is loaded. `mean_requests_per_s` are
-    billed, `requests_per_s` (at its peak) are those that it was seen to serve within its SLO."""
+    """The bill of an hour is `per_hour` of `currency`, at a price of `price_as_of`; all `None`
+    without a price. Rates are of the whole plan as it is loaded: `requests_per_s` at its peak, the
+    mean ones are billed. Of the `replicas`, `spare_replicas` may be lost."""
 
     plan_id: str
-    per_hour: Decimal
-    per_request: Decimal
-    currency: str
+    hardware: str
+    per_hour: Decimal | None
+    currency: str | None
+    price_as_of: date | None
     accelerators: int
     replicas: int
+    spare_replicas: int
     requests_per_s: Fraction
     mean_requests_per_s: Fraction
     input_tokens: Fraction
@@ -38,15 +47,13 @@ class PlannedServing:
     has_slo: bool
     prefill_time_share: Fraction | None
 
-    @property
-    def replica_cost_per_month(self) -> Decimal:
-        """730 hours of one replica."""
-        return Decimal(HOURS_PER_MONTH) * self.per_hour / self.replicas
+    def per_request(self, per_hour: Decimal) -> Decimal:
+        """What a request costs at a bill of so much an hour."""
+        return quotient(Fraction(per_hour) / (self.mean_requests_per_s * SECONDS_PER_HOUR))
 
-    @property
-    def replica_capacity_requests_per_month(self) -> Fraction:
-        """What one replica serves in 730 hours at the plan's peak rate."""
-        return self.requests_per_s / self.replicas * SECONDS_PER_HOUR * HOURS_PER_MONTH
+    def replica_cost_per_month(self, per_hour: Decimal) -> Decimal:
+        """730 hours of one replica, at a bill of so much an hour for all."""
+        return quotient(HOURS_PER_MONTH * Fraction(per_hour) / self.replicas)
 
     @property
     def requests_per_month(self) -> Fraction:
@@ -72,26 +79,28 @@ class PlannedServing:
 
 
 def planned_serving(plan: Mapping[str, Any]) -> PlannedServing:
-    """The figures of an answered plan. InvalidInput at /plan_id for a plan that recommends nothing,
-    has no price or does not hold its load."""
+    """The figures of an answered plan. InvalidInput at /plan_id for one that recommends nothing: it
+    would not hold its load."""
     best = plan["recommended"]
     if best is None:
-        _refuse(plan, f"This plan recommends nothing: {plan['reason']}")
-    if best["cost"]["per_hour"] is None:
-        _refuse(plan, f"This plan has no cost: the price of {best['hardware']} is not known.")
-    if best["cost"]["per_request"] is None:
-        _refuse(plan, f"This plan does not hold its load: it is {best['load']['verdict']}.")
-    workload = plan["inputs"]["workload"]
+        detail = f"This plan recommends nothing: {plan['reason']}"
+        raise InvalidInput(FieldError("/plan_id", detail, given=plan["id"]))
+    # What a trace leaves out of the inputs is measured of it.
+    workload = plan["inputs"]["workload"] | (plan.get("trace") or {})
+    cost = best["cost"]
+    day = cost.get("price_as_of")  # Plans that were stored by earlier versions have none.
     served = _exact(best["throughput"]["requests_per_s"])
     asked = workload.get("request_rate_per_s")
     mean = served if asked is None else min(served, _exact(asked))
     return PlannedServing(
         plan_id=plan["id"],
-        per_hour=Decimal(best["cost"]["per_hour"]),
-        per_request=Decimal(best["cost"]["per_request"]),
-        currency=best["cost"]["currency"],
+        hardware=best["hardware"],
+        per_hour=None if cost["per_hour"] is None else Decimal(cost["per_hour"]),
+        currency=cost["currency"],
+        price_as_of=None if day is None else date.fromisoformat(day),
         accelerators=best["accelerators"],
         replicas=best["replicas"],
+        spare_replicas=plan["inputs"]["limits"]["spare_replicas"],
         requests_per_s=served,
         mean_requests_per_s=mean,
         input_tokens=_mean(workload["input_tokens"]),
@@ -100,15 +109,11 @@ def planned_serving(plan: Mapping[str, Any]) -> PlannedServing:
         utilization=best["load"]["utilization"],
         verdict=best["load"]["verdict"],
         has_slo=bool(plan["inputs"]["slo"]),
-        # Plans that were stored by earlier versions have none.
+        # Nor have they this.
         prefill_time_share=None
         if (share := best["bottleneck"].get("prefill_time_share")) is None
         else _exact(share),
     )
-
-
-def _refuse(plan: Mapping[str, Any], detail: str) -> None:
-    raise InvalidInput(FieldError("/plan_id", detail, given=plan["id"]))
 
 
 def _mean(length: Any) -> Fraction:

@@ -21,6 +21,7 @@ from typing import Any
 
 from advisor.core.economics.figures import (
     AMOUNT,
+    DERIVED,
     POSITIVE,
     Range,
     as_json,
@@ -30,8 +31,6 @@ from advisor.core.economics.figures import (
     written,
 )
 
-_REQUEST = Range(Fraction(0), Fraction(10**60))
-"""Any number of tokens at any price."""
 MOST_REPLICAS = 10**6
 PEAK = Range(Fraction(1), Fraction(1000))
 MOST_INTERVALS = 200
@@ -53,8 +52,8 @@ class SelfHostInputs:
 
     def __post_init__(self) -> None:
         refuse_outside(
-            self, api_cost_per_request=_REQUEST, replica_cost_per_month=AMOUNT,
-            replica_capacity_requests_per_month=POSITIVE, overhead_per_month=AMOUNT,
+            self, api_cost_per_request=DERIVED, replica_cost_per_month=DERIVED,
+            replica_capacity_requests_per_month=POSITIVE, overhead_per_month=DERIVED,
             min_replicas=Range(Fraction(1), Fraction(MOST_REPLICAS)), requests_per_month=AMOUNT,
             peak_to_mean=PEAK,
         )  # fmt: skip

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from advisor.core.economics.break_even_inputs import BreakEvenInputs
-from advisor.core.economics.figures import Range, as_json, range_errors
+from advisor.core.economics.figures import Range, as_json, exact, range_errors
 from advisor.core.errors import InvalidInput
 
 SWING = Range(Fraction(1, 1000), Fraction(99, 100), "20 % is written 0.2.")
@@ -114,7 +114,7 @@ def _end(inputs: BreakEvenInputs, name: str, factor: Fraction) -> End:
     given = getattr(inputs, name)
     value: Any = Fraction(given) * factor
     if isinstance(given, Decimal):
-        value = given * (Decimal(factor.numerator) / Decimal(factor.denominator))
+        value = exact(value)
     try:
         return replace(_measure(replace(inputs, **{name: value})), value=value)
     except InvalidInput:

@@ -7,7 +7,7 @@ utilization u divides the tokens, for idle hours are billed (`always_on`). Only 
 One bill does not say what an input and an output token cost: two unknowns. Without a further
 figure the whole bill stands on the output tokens; with `output_to_input_cost_ratio` k and
 `cached_to_input_cost_ratio` j, in + j cached + k out share it; with `prefill_time_share`, as a plan
-has it, prompts bear that share, cached ones nothing of it, for they take no steps.
+has it, prompts bear that share: their new tokens, and cached ones only where none are new.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from fractions import Fraction
 
 from advisor.core.economics.figures import (
     AMOUNT,
+    DERIVED,
     POSITIVE,
     POSITIVE_SHARE,
     SHARE,
@@ -63,7 +64,7 @@ class ServingCostInputs:
 
     def __post_init__(self) -> None:
         refuse_outside(
-            self, accelerator_hour_price=AMOUNT, accelerators=_ACCELERATORS,
+            self, accelerator_hour_price=DERIVED, accelerators=_ACCELERATORS,
             output_tokens_per_s=POSITIVE, utilization=POSITIVE_SHARE, input_tokens_per_s=AMOUNT,
             cached_input_tokens_per_s=AMOUNT, requests_per_s=POSITIVE,
             output_to_input_cost_ratio=RATIO, cached_to_input_cost_ratio=SHARE,
@@ -182,7 +183,8 @@ def _allocation(inputs: ServingCostInputs) -> Allocation:
     """Shares of the bill; see the module."""
     ratio, prefill = inputs.output_to_input_cost_ratio, inputs.prefill_time_share
     if ratio is None and prefill is not None:
-        return Allocation(ALLOCATIONS[2], prefill, Fraction(0), 1 - prefill)
+        shares = (prefill, Fraction(0)) if inputs.input_tokens_per_s else (Fraction(0), prefill)
+        return Allocation(ALLOCATIONS[2], *shares, 1 - prefill)
     if ratio is None:
         return Allocation(ALLOCATIONS[0], Fraction(0), Fraction(0), Fraction(1))
     weights = (

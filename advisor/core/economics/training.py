@@ -28,6 +28,7 @@ from advisor.core.errors import FieldError, InvalidInput
 FORWARD_FLOP, TRAINING_FLOP = 2, 6
 """FLOP per parameter and token."""
 TYPICAL_MFU = Fraction(28, 100)
+TYPICAL_MFU_SAYS = f"The utilization (MFU) is {float(TYPICAL_MFU)}, the median of 34 published runs"
 MFU_BAND = (Fraction(24, 100), Fraction(37, 100))
 DOUBTFUL_MFU = Fraction(6, 10)
 """No published run exceeds it: of those 34 the highest has 0.55 by its hours, 0.6 by its report."""
@@ -193,8 +194,7 @@ def describe_assumptions(inputs: TrainingInputs) -> tuple[tuple[str, str], ...]:
     band = f"{float(MFU_BAND[0])} to {float(MFU_BAND[1])}"
     found = [("six_flop", "6 FLOP per active parameter and token: 2 forward, 4 backward.")]
     if inputs.accelerator_hours is None and inputs.mfu is None:
-        typical = f"{float(TYPICAL_MFU)}, the median of 34 published runs; half of them: {band}."
-        found.append(("typical_mfu", f"The utilization (MFU) is {typical}"))
+        found.append(("typical_mfu", f"{TYPICAL_MFU_SAYS}; half of them: {band}."))
     if inputs.overhead_multiplier == 1:
         found.append(("final_run_only", "The final run alone: no failed runs, ablations or staff."))
     price = plain(inputs.price_per_hour)

@@ -49,10 +49,13 @@ class MemoryBound:
                 return None
         elif sentence.has_other_sense(claim, wording):
             return None
-        finding = self._asked(claim, hints)
-        if sentence.is_denied(claim):
-            return findings.denied(finding)
-        sense = claim.qualifier or senses.sense_of(deciding or self._beside(passage, claim))
+        if sentence.is_denied(claim) or self._is_refused(passage):
+            return findings.denied(self._asked(claim, hints))
+        if not in_field:
+            deciding = [cue for cue in deciding if cue.decides_anywhere]
+        deciding = deciding or self._beside(passage, claim)
+        finding = self._asked(claim, list(dict.fromkeys((*deciding, *hints))))
+        sense = claim.qualifier or senses.sense_of(deciding)
         if sense == "capacity" and not in_field and not _is_of_computing(hints):
             return None
         if sense is None:
@@ -69,11 +72,20 @@ class MemoryBound:
             senses.lean_of(hints), tuple(cue.as_dict() for cue in hints),
         )  # fmt: skip
 
+    def _is_refused(self, passage: Passage) -> bool:
+        """Whether the sentence is a question that the next one answers with no."""
+        following = passage.beside(1)
+        return passage.is_question and senses.opens_as(
+            self._document.vocabulary, following.words, "refusal"
+        )
+
     def _beside(self, passage: Passage, claim: Phrase) -> list[Cue]:
         """Cues of the sentence that explains this one, or of which this one is the consequence."""
         vocabulary = self._document.vocabulary
         beside: list[Token] = []
-        if senses.opens_as(vocabulary, passage.beside(1).words, "explanation"):
+        if senses.opens_as(vocabulary, passage.beside(1).words, "explanation") or senses.opens_as(
+            vocabulary, passage.words, "reason_asked"
+        ):
             beside += passage.beside(1).words
         if senses.opens_as(vocabulary, passage.words, "consequence"):
             beside += passage.beside(-1).words
@@ -81,7 +93,8 @@ class MemoryBound:
             return []
         # As if the claim led them.
         words = [Token(TERM, claim.start, claim.end), *beside]
-        return Sentence(vocabulary, words, ()).cues_of(claim, "")[0]
+        found = Sentence(vocabulary, words, ()).cues_of(claim, "")[0]
+        return [cue for cue in found if cue.decides_anywhere]
 
     def _as_defined(self, finding: Finding) -> Finding:
         """The finding in the sense that the text defined before, if it did."""

@@ -53,6 +53,12 @@ class Passage:
         return self.document.words(self.number)
 
     @property
+    def is_question(self) -> bool:
+        """Whether it ends in a question mark."""
+        span = self.document.sentences.span(self.number)
+        return span is not None and self.document.lower[slice(*span)].rstrip().endswith("?")
+
+    @property
     def scope(self) -> str:
         """What it is about."""
         return self.document.scope(self.number)

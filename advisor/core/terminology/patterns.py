@@ -9,6 +9,7 @@ It has no repetition without bounds, so that no pattern, of ours or of a team, c
     ..                   up to three words of the same clause; .... up to eight
     ~                    up to five words that change nothing: articles, forms of "be", adverbs
     #                    a number
+    $memory              a word of that class
     @                    the term that is being judged
     < or >               (alone, first or last) the sentence begins or ends here
 
@@ -19,7 +20,7 @@ Chinese character is a word.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
@@ -28,7 +29,7 @@ from advisor.core.terminology.text import FILLER
 
 TERM = "@"
 _TOKEN = re.compile(
-    rf"(?P<word>[a-zß-öø-ÿ][a-zß-öø-ÿ{FILLER}]*+(?:'{FILLER}*+(?!s(?![a-z]))[a-z]++)?)"
+    rf"(?P<word>[a-zß-öø-ÿµμ][a-zß-öø-ÿ{FILLER}]*+(?:'{FILLER}*+(?!s(?![a-z]))[a-z]++)?)"
     rf"(?:'{FILLER}*+s(?![a-z]))?"
     r"|[0-9]++(?:[.,][0-9]++)*+|[\u3400-\u9fff]|[;:,()./%=|—@]"
 )
@@ -43,8 +44,10 @@ _LIGHT_WORDS = (
     " sehr mehr wirklich"
 )
 _PASSED_OVER = frozenset(_LIGHT_WORDS.split())
+_CLASS = re.compile(r"\$([a-z_]{1,40})")
+_CLASS_ALONE = re.compile(rf"(?<![(\[|]){_CLASS.pattern}(?![^(\[]*+[)\]])")
 _MOST_GAPS = 3
-_FEW = 4
+_FEW = 8
 _GAPS = {"..": 3, "....": 8, "~": 5}
 
 
@@ -63,6 +66,21 @@ def tokens(text: str, start: int = 0, end: int | None = None) -> list[Token]:
         Token((each["word"] or each[0]).replace(FILLER, ""), each.start(), each.end())
         for each in found
     ]
+
+
+def spelt_out(pattern: str, classes: Mapping[str, Sequence[str]]) -> str:
+    """A pattern with the words of each class, `$memory`, in its place.
+
+    Raises `ValueError` for a class that is not known.
+    """
+
+    def words(found: re.Match[str]) -> str:
+        if found[1] not in classes:
+            raise ValueError(f"{pattern!r} names a class {found[1]!r} that is not known")
+        return "|".join(classes[found[1]])
+
+    grouped = _CLASS_ALONE.sub(r"(\g<0>)", pattern)
+    return _CLASS.sub(words, grouped)
 
 
 @dataclass(frozen=True)
@@ -109,7 +127,10 @@ class _Element:
             return reached & {edge}
         if self.gap:
             return {end for at in reached for end in self._across(words, at)}
-        ended = {end for at in reached if at < len(words) for end in self.ends(words, at)}
+        if self.phrases:
+            ended = {end for at in reached if at < len(words) for end in self.ends(words, at)}
+        else:
+            ended = {at + 1 for at in reached if at < len(words) and self.takes(words[at])}
         return ended | reached if self.optional else ended
 
     def _across(self, words: Sequence[str], at: int) -> Iterator[int]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from advisor.core.terminology.text import FILLER
 
-_JOINT = rf"[-\u2010-\u2013\s{FILLER}]{{0,10}}"
+_JOINT = rf"(?:(?:[*_]{{0,3}}+[-\u2010-\u2013\s{FILLER}]){{1,10}}+[*_]{{0,3}}+)?+"
+"""What joins the words of a claim; marks of emphasis may stand there: `**memory**-bound`."""
 _BE = r"(?:is|was|are|becomes?|became|remains?|being|as)"
 _QUALIFIERS = {
     "bandwidth": "bandwidth", "bw": "bandwidth", "throughput": "bandwidth", "traffic": "bandwidth",
@@ -19,7 +20,7 @@ _QUALIFIERS = {
 """What a resource named inside the phrase means: "memory-bandwidth-bound"."""
 _NAMED = "|".join(map(re.escape, _QUALIFIERS))
 _PHRASE = re.compile(
-    rf"""(?<![a-z0-9_])(?<!in-)
+    rf"""(?<![a-z0-9])(?<![a-z0-9]_)(?<!in-)
     (?:
       (?:(?:cpu|gpu|host|device|system)-)?
       (?:
@@ -39,7 +40,7 @@ _PHRASE = re.compile(
           (?:memory|vram|hbm) (?!{_JOINT}(?:{_NAMED}|pressure|transfers?|reads?|loads?|movement|
           clocks?|bus|channels?|controllers?))
       )
-      (?![a-z0-9_%]|[-.][a-z0-9])   # part of a longer name, or a profiler's metric
+      (?![a-z0-9%]|_[a-z0-9]|[-.][a-z0-9])   # part of a longer name, or a profiler's metric
     | (?P<romance>limitée?s?\spar\sla\smémoire) (?![a-z0-9_])
     | (?P<german>speichergebunden) (?=(?:e[mnrs]?)?(?![a-z0-9_]))
     )

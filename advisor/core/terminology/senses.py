@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 
 from advisor.core.terminology.patterns import TERM, Match, Token
 from advisor.core.terminology.phrases import Phrase
-from advisor.core.terminology.vocabulary import Cue, Vocabulary
+from advisor.core.terminology.vocabulary import DECIDING, Cue, Vocabulary
 
 _OPENING = 6
 """Words that show how a sentence opens."""
@@ -58,11 +59,13 @@ class Sentence:
     def cues_of(self, claim: Phrase, wording: str) -> tuple[list[Cue], list[Cue]]:
         """The cues that decide about a claim, and all that bear on it or hint.
 
-        Of the strong ones, those in the claim's own clause count if there are any, else those of
-        other clauses. One for capacity only hints, as weak ones do, after "but" and its like, where
-        what fits is said against the claim ("but it fits"), and where the claim is sped up.
+        Of the strongest ones, those in the claim's own clause count if there are any, else those
+        of other clauses. One that yields to another only hints, as weak ones do, and so does one
+        for capacity after "but" and its like, where what fits is said against the claim ("but it
+        fits"), and where the claim is sped up.
         """
         own, other, hints = [], [], []
+        names = {cue.name for cue, _, _ in self._cues}
         home = self._clauses[claim.start]
         about_speed = "about_speed" in self.said_of(claim)
         for cue, start, term in self._cues:
@@ -70,7 +73,8 @@ class Sentence:
             if (term not in (None, claim.start)) or not _applies(cue.only, wording):
                 continue
             spared = about_speed or (clause != home and (clause[1] or home[1]))
-            if cue.strength == "weak" or (spared and cue.sense == "capacity"):
+            spared = spared and cue.sense == "capacity"
+            if cue.strength == "weak" or spared or not names.isdisjoint(cue.yields_to):
                 hints.append(cue)
             elif clause == home:
                 own.append(cue)
@@ -78,9 +82,7 @@ class Sentence:
                 other.append(cue)
         if claim.of_store:
             (own if own else other).extend(cue for cue in self._vocabulary.cues if cue.store)
-        strong = [cue for cue in own if cue.strength == "strong"]
-        strong = strong or [cue for cue in other if cue.strength == "strong"]
-        return _once(strong or (*own, *other)), _once((*own, *other, *hints))
+        return _once(_strongest(own, other)), _once((*own, *other, *hints))
 
     def _note(self, found: Match[str], said: str) -> None:
         for word in self.words[found.start : found.end]:
@@ -121,6 +123,16 @@ class Sentence:
         return "resource_denial" in said and "resource_affirmation" not in said
 
 
+def _strongest(own: Sequence[Cue], other: Sequence[Cue]) -> list[Cue]:
+    """The cues of the greatest strength there is, those of the claim's own clause if it has any."""
+    for strength in DECIDING:
+        for cues in (own, other):
+            found = [cue for cue in cues if cue.strength == strength]
+            if found:
+                return found
+    return []
+
+
 def marked(words: Sequence[Token], claims: Iterable[Phrase]) -> list[Token]:
     """The words of a sentence with one mark in place of those of each claim."""
     found, rest = [], iter(words)
@@ -144,19 +156,23 @@ def opens_as(vocabulary: Vocabulary, sentence: Sequence[Token], kind: str) -> bo
 
 
 def sense_of(deciding: Iterable[Cue]) -> str | None:
-    """The sense that cues decide: `bandwidth`, `capacity`, `both`, or `None` if none decides."""
+    """The sense that cues decide: `bandwidth`, `capacity`, `both`, or `None` if none decides.
+
+    Two strong ones for different senses say both; two of less strength leave the question open.
+    """
+    deciding = tuple(deciding)
     senses = {cue.sense for cue in deciding}
-    return "both" if len(senses) > 1 else next(iter(senses), None)
+    if len(senses) > 1:
+        return "both" if any(cue.strength == "strong" for cue in deciding) else None
+    return next(iter(senses), None)
 
 
 def lean_of(hints: Iterable[Cue]) -> str | None:
     """The sense that more cues hint at, or `None` when they balance."""
-    counts = {"bandwidth": 0, "capacity": 0}
-    for cue in hints:
-        counts[cue.sense] += 1
+    counts = Counter(cue.sense for cue in hints)
     if counts["bandwidth"] == counts["capacity"]:
         return None
-    return max(counts, key=counts.__getitem__)
+    return "bandwidth" if counts["bandwidth"] > counts["capacity"] else "capacity"
 
 
 def _applies(only: Sequence[str], wording: str) -> bool:

@@ -13,6 +13,8 @@ from advisor.core.terminology.text import Lines
 from advisor.core.terminology.vocabulary import Rule, Vocabulary
 from advisor.core.units import GB, GIB
 
+_THOUSANDS = frozenset({"k", "pflops", "petaflops"})
+"""What makes a number thousands: of tokens, or of the TFLOPS in which a rule's `least` counts."""
 Found = Match[tuple[Rule, str]]
 
 
@@ -43,25 +45,48 @@ def _claim(
     for found in kinds["find"]:
         first = found.start
         if not any(map(_is_number, tokens[first : found.end])):
-            # "1979 TFLOPS": the figure belongs to what was found.
-            first -= first > 0 and _is_number(tokens[first - 1])
-        figures = [_number(token) for token in tokens[first : found.end] if _is_number(token)]
+            # "1979 TFLOPS": the figure belongs to what was found, unlike that of "FP8 fits".
+            first -= first > 0 and _is_number(tokens[first - 1]) and not _is_part(tokens, first - 1)
+        figures = _figures(tokens[first : found.end])
         if max(figures, default=rule.least) >= rule.least:
             return rule, tokens[first].start, tokens[found.end - 1].end
     return None
 
 
+def _figures(tokens: Sequence[Token]) -> list[float]:
+    """The numbers among words, in thousands where "k" follows, or a unit of thousands."""
+    pairs = zip(tokens, [*tokens[1:], Token("", 0, 0)], strict=True)
+    return [
+        _number(token) * (1000 if following.word in _THOUSANDS else 1)
+        for token, following in pairs
+        if _is_number(token)
+    ]
+
+
 def _closest_sizes(rule: Rule, tokens: Sequence[Token]) -> tuple[Rule, int, int] | None:
-    """A size before a larger one that differs from it by less than the units do."""
+    """A size in GB before another that lies between what the two units would make of it."""
     sizes = [
         (_number(number), number, unit)
         for number, unit in pairwise(tokens)
-        if _is_number(number) and unit.word == "gb"
+        if _is_number(number) and unit.word in ("gb", "gib")
     ]
     for index, (size, number, unit) in enumerate(sizes):
-        if any(size < other < size * GIB / GB for other, _, _ in sizes[index + 1 :]):
+        later = [(other, of.word) for other, _, of in sizes[index + 1 :]]
+        if unit.word == "gb" and any(_is_between(size, *other) for other in later):
             return rule, number.start, unit.end
     return None
+
+
+def _is_between(size: float, other: float, unit: str) -> bool:
+    """Whether the other size is more than `size` in one reading of its GB, and less in another."""
+    if unit == "gib":
+        return size * GB / GIB < other < size
+    return size < other < size * GIB / GB
+
+
+def _is_part(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a token is joined to the one before it."""
+    return at > 0 and tokens[at - 1].end == tokens[at].start
 
 
 def _is_number(token: Token) -> bool:

@@ -10,22 +10,28 @@ from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
-from advisor.core.terminology.patterns import Matcher, Pattern
+from advisor.core.terminology.patterns import Matcher, Pattern, spelt_out
 
 WORDS = ("field", "shared", "computing", "elsewhere")
 GRAMMAR = (
     "denial", "affirmation", "resource_denial", "resource_affirmation", "definition",
-    "about_speed", "explanation", "consequence",
+    "about_speed", "explanation", "consequence", "reason_asked", "refusal",
 )  # fmt: skip
+FILES = (
+    "classes", "cues_bandwidth", "cues_capacity", "cues_other", "scope", "grammar", "rules",
+)  # fmt: skip
+DECIDING = ("strong", "default", "slight")
+"""Strengths of cues that decide, the greatest first."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cue:
     """A kind of wording that speaks for one resource.
 
-    `strength`: `strong` decides, `default` where nothing strong does, `weak` only leans. `names`:
-    it names the resource itself, which "not" takes away. `only`: words of which the claim must have
-    one. `store`: it speaks of every claim about memory as a store.
+    `strength`: `strong` decides, `default` and then `slight` where nothing stronger does, `weak`
+    only leans. `names`: it names the resource itself, which "not" takes away. `yields_to`: beside
+    one of these it only hints. `only`: words of which the claim must have one. `store`: it speaks
+    of every claim about memory as a store.
     """
 
     name: str
@@ -35,8 +41,14 @@ class Cue:
     patterns: tuple[str, ...]
     exceptions: tuple[str, ...] = ()
     names: bool = False
+    yields_to: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     store: bool = False
+
+    @property
+    def decides_anywhere(self) -> bool:
+        """Whether it decides where no word speaks for this field, too."""
+        return self.strength != "slight"
 
     def as_dict(self) -> dict[str, str]:
         """JSON-ready, as a finding lists it."""
@@ -107,6 +119,7 @@ class Vocabulary:
     words: Mapping[str, tuple[str, ...]]
     other_senses: tuple[OtherSense, ...]
     grammar: Mapping[str, tuple[str, ...]]
+    classes: Mapping[str, Sequence[str]]
     by_id: Mapping[str, Rule] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -145,7 +158,7 @@ class Vocabulary:
     @cached_property
     def opening_matcher(self) -> Matcher[str]:
         """Finds how a sentence opens."""
-        return self._grammar("explanation", "consequence")
+        return self._grammar("explanation", "consequence", "reason_asked", "refusal")
 
     def _grammar(self, *kinds: str) -> Matcher[str]:
         return Matcher((kind, self.grammar[kind]) for kind in kinds)
@@ -187,9 +200,7 @@ def standard() -> Vocabulary:
 
 @cache
 def _standard() -> Vocabulary:
-    return _read(
-        [_table(name) for name in ("cues.toml", "scope.toml", "grammar.toml", "rules.toml")]
-    )
+    return _read([_table(f"{name}.toml") for name in FILES])
 
 
 def extended(document: Mapping[str, Any]) -> Vocabulary:
@@ -198,11 +209,19 @@ def extended(document: Mapping[str, Any]) -> Vocabulary:
     A rule or cue of the same name takes the place of ours; `disable` lists ids of rules and names
     of cues to leave out. Raises `ValueError` with a sentence about what is wrong.
     """
-    unknown = document.keys() - {"rule", "cue", "other_sense", "disable", *WORDS, *GRAMMAR}
+    unknown = document.keys() - {
+        "rule",
+        "cue",
+        "other_sense",
+        "disable",
+        "classes",
+        *WORDS,
+        *GRAMMAR,
+    }
     if unknown:
         raise ValueError(f"{min(unknown)!r} is not known")
     ours = standard()
-    added = _read([document])
+    added = _read([document], ours.classes)
     disabled = set(document.get("disable", ()))
     names = {rule.id for rule in ours.rules} | {cue.name for cue in ours.cues}
     if disabled - names:
@@ -221,46 +240,49 @@ def extended(document: Mapping[str, Any]) -> Vocabulary:
     return both
 
 
-def _read(documents: Sequence[Mapping[str, Any]]) -> Vocabulary:
-    """The vocabulary that parsed data files make up together."""
+def _read(
+    documents: Sequence[Mapping[str, Any]], known: Mapping[str, Sequence[str]] | None = None
+) -> Vocabulary:  # fmt: skip
+    """The vocabulary that parsed data files make up together, with the classes `known` before."""
+    classes = dict(known or {})
+    for document in documents:
+        classes |= document.get("classes", {})
 
     def all_of(kind: str) -> list[Mapping[str, Any]]:
         return [entry for document in documents for entry in document.get(kind, ())]
 
-    def patterns_of(kind: str) -> tuple[str, ...]:
-        return tuple(each for entry in all_of(kind) for each in entry["patterns"])
+    def spelt(patterns: Iterable[str]) -> tuple[str, ...]:
+        return tuple(spelt_out(each, classes) for each in patterns)
+
+    def cue(entry: Mapping[str, Any]) -> Cue:
+        lists = {name: tuple(entry.get(name, ())) for name in ("only", "yields_to")}
+        fields = {**entry, **lists}
+        fields["exceptions"] = spelt(fields.pop("except", ()))
+        return Cue(**{**fields, "patterns": spelt(entry["patterns"])})
+
+    def rule(entry: Mapping[str, Any]) -> Rule:
+        kinds = ("find", "unless", "needs")
+        return Rule(**{**entry, **{kind: spelt(entry.get(kind, ())) for kind in kinds}})
+
+    def words_of(kind: str) -> Iterable[str]:
+        for document in documents:
+            for words in document.get(kind, {}).values():
+                yield from spelt(words)
 
     return Vocabulary(
-        rules=tuple(_rule(entry) for entry in all_of("rule")),
-        cues=tuple(_cue(entry) for entry in all_of("cue")),
-        words={kind: tuple(_words(documents, kind)) for kind in WORDS},
+        rules=tuple(map(rule, all_of("rule"))),
+        cues=tuple(map(cue, all_of("cue"))),
+        words={kind: tuple(words_of(kind)) for kind in WORDS},
         other_senses=tuple(
-            OtherSense(tuple(entry["patterns"]), tuple(entry.get("only", ())))
+            OtherSense(spelt(entry["patterns"]), tuple(entry.get("only", ())))
             for entry in all_of("other_sense")
         ),
-        grammar={kind: patterns_of(kind) for kind in GRAMMAR},
+        grammar={
+            kind: tuple(text for entry in all_of(kind) for text in spelt(entry["patterns"]))
+            for kind in GRAMMAR
+        },
+        classes=classes,
     )
-
-
-def _words(documents: Iterable[Mapping[str, Any]], kind: str) -> Iterable[str]:
-    for document in documents:
-        for words in document.get(kind, {}).values():
-            yield from words
-
-
-def _cue(entry: Mapping[str, Any]) -> Cue:
-    fields = dict(entry)
-    for name in ("patterns", "only"):
-        fields[name] = tuple(fields.get(name, ()))
-    fields["exceptions"] = tuple(fields.pop("except", ()))
-    return Cue(**fields)
-
-
-def _rule(entry: Mapping[str, Any]) -> Rule:
-    fields = dict(entry)
-    for name in ("find", "unless", "needs"):
-        fields[name] = tuple(fields.get(name, ()))
-    return Rule(**fields)
 
 
 def _table(filename: str) -> dict[str, Any]:

@@ -6,13 +6,13 @@ from decimal import Decimal
 from fractions import Fraction
 
 from advisor.core.economics.break_even_inputs import RANGES
-from advisor.core.economics.figures import LARGEST_FIGURE
 from advisor.core.economics.sensitivity import SWING, SWUNG
 from advisor.schemas.base import Answer, Closed
 from advisor.schemas.containers import ListOf, Section
 from advisor.schemas.economics.fields import (
     STATUSES,
     Amount,
+    Count,
     EconomicsAnswer,
     Exact,
     Figure,
@@ -51,9 +51,7 @@ class BreakEvenBody(Closed):
         "What a call costs to serve. Left out, and no plan: the plain condition T <= p N."
     )
     plan_id = plan_field()
-    calls = Whole(
-        "Calls expected to be sold in all.", 0, LARGEST_FIGURE, allow_none=True, load_default=None
-    )
+    calls = Count("Calls expected to be sold in all.")
     calls_per_month = Exact("Calls sold in the first month.", RANGES["calls_per_month"])
     fixed_cost_per_month = Amount("Cost whatever is sold.", Decimal(0))
     one_off_cost = Amount("Spent at the start beside training.", Decimal(0))
@@ -125,6 +123,7 @@ class BreakEvenAnswer(NullReasonsAnswer):
     training_cost_per_call = DecimalText("Of each of `calls`.", allow_none=True)
     roi_on_training = DecimalText("Profit over training cost.", allow_none=True)
     price_needed = DecimalText("Price at which `calls` just recover it.", allow_none=True)
+    cost_needed = DecimalText("Serving cost of a call at which they do.", allow_none=True)
     npv = DecimalText("Worth today of the horizon's money.", allow_none=True)
     monthly_irr = Number("Monthly rate at which that is 0.", allow_none=True)
     training_cost_applies = Flag("False for a third party that hosts an open model.")

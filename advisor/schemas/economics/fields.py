@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -13,6 +14,7 @@ from marshmallow import fields
 from advisor.core.economics.currency import HIGHEST_RATE
 from advisor.core.economics.figures import (
     LARGEST_FIGURE,
+    LARGEST_JSON_INTEGER,
     MOST_DECIMALS,
     Range,
     plain,
@@ -38,6 +40,8 @@ from advisor.schemas.fields import (
     WholeText,
 )
 
+_DIGITS = "[0-9]{16,31}"
+_TEXT: JsonSchema = {"type": "string", "pattern": f"^{_DIGITS}$"}
 STATUSES = ("ok", "never", "not_within_horizon", "unbounded", "infeasible")
 
 
@@ -64,6 +68,27 @@ class Amount(Money):
         return super().json_schema(converter) | known
 
 
+def _number(value: Any) -> Any:
+    """A whole number above 2**53 that is sent as a text of digits, as answers write it."""
+    if isinstance(value, str) and re.fullmatch(_DIGITS, value):
+        return int(value) if int(value) > LARGEST_JSON_INTEGER else value
+    return value
+
+
+class Count(Whole):
+    """A whole number up to 1e30; null where it is left out."""
+
+    def __init__(self, doc: str) -> None:
+        super().__init__(doc, 0, LARGEST_FIGURE, allow_none=True, load_default=None)
+
+    def _read(self, value: Any) -> int:
+        return super()._read(_number(value))
+
+    def json_schema(self, converter: Any, /) -> JsonSchema:
+        """An integer; above 2**53 a string of digits too."""
+        return {"anyOf": [super().json_schema(converter), _TEXT]}
+
+
 class Exact(ApiField):
     """A number that is not money, exact, within a range of the core; null without a default."""
 
@@ -74,18 +99,22 @@ class Exact(ApiField):
         self.allowed, self.default = allowed, default
         self.minimum, self.maximum = allowed.allowed["minimum"], allowed.allowed["maximum"]
 
-    def _read(self, value: Any) -> Fraction:
+    def _read(self, given: Any) -> Fraction:
+        value = _number(given)
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-            raise fault("A number is expected.", given=value)
+            raise fault("A number is expected.", given=given)
         number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
         for error in range_errors("", number, self.allowed):
-            raise fault(error.detail, given=value, allowed=self.allowed.allowed)
+            raise fault(error.detail, given=given, allowed=self.allowed.allowed)
         return Fraction(number)
 
     def json_schema(self, _: Any, /) -> JsonSchema:
-        """A number with its bounds."""
+        """A number with its bounds; above 2**53 a string of digits too."""
         known = {} if self.default is None else {"default": quantity(self.default)}
-        return {"type": "number"} | self.allowed.allowed | known
+        number = {"type": "number"} | self.allowed.allowed
+        if self.allowed.most > LARGEST_JSON_INTEGER:
+            return {"anyOf": [number, _TEXT]} | known
+        return number | known
 
 
 class Quantity(ApiField):
@@ -133,6 +162,15 @@ def _echo(field: fields.Field[Any]) -> ApiField:
     raise TypeError(type(field).__name__)
 
 
+class UsedPriceAnswer(Answer):
+    """A price that was used and not given."""
+
+    name = Text("Its name in the list, or the hardware that it is of.")
+    as_of = Text("Day on which it was seen; null: not known.", allow_none=True)
+    price_age_days = Whole("Days since then; null: not known.", allow_none=True)
+    source = Text("Where it is from.")
+
+
 class EconomicsAnswer(Answer):
     """What every economic answer has."""
 
@@ -142,6 +180,9 @@ class EconomicsAnswer(Answer):
     not_included = ListOf(Text(), "What the sum leaves out.")
     assumptions = ListOf(Section(MessageAnswer), "What the figures rest on.")
     warnings = ListOf(Section(MessageAnswer))
+    prices_used = ListOf(
+        Section(UsedPriceAnswer), "Listed prices, and those of profiles and plans."
+    )
     planner_version = Text("Version of the service.")
 
 
@@ -171,15 +212,6 @@ class UsedPlanAnswer(Answer):
     mean_requests_per_s = Number("What bills are spread over.")
     utilization = Number("Load as a share of saturation.", allow_none=True)
     verdict = Text("How the plan holds its load.")
-
-
-class UsedPriceAnswer(Answer):
-    """A price of the lists that was used."""
-
-    name = Text("Its name in the list.")
-    as_of = Text("Day on which it was seen; null: not known.", allow_none=True)
-    price_age_days = Whole("Days since then; null: not known.", allow_none=True)
-    source = Text("Where it is from.")
 
 
 def plan_field() -> Text:

@@ -25,7 +25,6 @@ from advisor.schemas.economics.fields import (
     NullReasonsAnswer,
     Quantity,
     UsedPlanAnswer,
-    UsedPriceAnswer,
     exchange_rate_field,
     inputs_answer,
     offer_field,
@@ -81,7 +80,6 @@ class RequestPriceAnswer(NullReasonsAnswer):
     by_part = Section(RequestPartsAnswer)
     per_request_without_cache = DecimalText("If every input token were new.")
     per_request_without_reasoning = DecimalText("If reasoning were not billed.")
-    prices_used = ListOf(Section(UsedPriceAnswer), "Listed prices.")
     inputs = Section(inputs_answer(RequestPriceBody))
 
 
@@ -104,7 +102,7 @@ class ServingCostBody(Closed):
     """A plan, or accelerators with the tokens they serve within the SLO."""
 
     plan_id = plan_field()
-    accelerator_hour_price = Amount("On demand, of one accelerator.")
+    accelerator_hour_price = Amount("On demand, of one accelerator; left out: the plan's.")
     accelerator_offer = offer_field("A listed price", "`accelerator_hour_price`")
     accelerators = Whole("All of them.", 1, MOST_ACCELERATORS, allow_none=True, load_default=None)
     output_tokens_per_s = _rate("Of all accelerators, fully used.", POSITIVE)
@@ -171,13 +169,14 @@ class ServingCostAnswer(NullReasonsAnswer):
     per_million_input_tokens = DecimalText("Their part of the bill.", allow_none=True)
     per_million_cached_input_tokens = DecimalText("Their part of the bill.", allow_none=True)
     per_million_total_tokens = DecimalText("The whole bill over all tokens.", allow_none=True)
-    per_million_output_tokens_at_full_use = DecimalText("Their part, if all were sold.")
+    per_million_output_tokens_at_full_use = DecimalText(
+        "Their part, if all were sold; null: of a plan.", allow_none=True
+    )
     per_request = DecimalText("The whole bill over the requests.", allow_none=True)
     allocation = Section(AllocationAnswer)
     purchase = Section(PurchaseAnswer)
     parity = Section(ParityAnswer, "Where an API price is given.", allow_none=True)
     plan = Section(UsedPlanAnswer, "What was taken from the plan.", allow_none=True)
-    prices_used = ListOf(Section(UsedPriceAnswer), "Listed prices.")
     inputs = Section(inputs_answer(ServingCostBody))
 
 
@@ -199,7 +198,7 @@ class SelfHostBody(Closed):
     overhead_per_month = Amount("Of self-hosting, whatever the volume.", Decimal(0))
     min_replicas = Whole("Kept for availability.", 1, MOST_REPLICAS, load_default=1)
     peak_to_mean = _rate("Peak over mean rate; left out: 1, or the plan's.", PEAK)
-    requests_per_month = _rate("A volume to compare at.")
+    requests_per_month = _rate("A volume to compare at; left out: none, or the plan's.")
     currency = Currency(load_default="USD")
     exchange_rate = exchange_rate_field("the plan or the listed price")
 
@@ -229,6 +228,10 @@ class SelfHostAnswer(EconomicsAnswer):
     """At which volumes an API or self-hosting is cheaper."""
 
     api_cost_per_request = DecimalText("At the API.")
+    replica_cost_per_month = DecimalText("Of one replica.")
+    replica_capacity_requests_per_month = Quantity(
+        "Requests that one replica serves at a steady rate: of a plan, within its SLOs."
+    )
     self_host_floor_per_request = DecimalText("With every replica full; no volume goes below.")
     intervals = ListOf(Section(IntervalAnswer), "From volume 0 on; the first 200.")
     intervals_total = WholeText("How many there are.")
@@ -242,5 +245,4 @@ class SelfHostAnswer(EconomicsAnswer):
     naive_within_one_replica = Flag("Whether it is not.", allow_none=True)
     at_volume = Section(VolumeAnswer, "At `requests_per_month`.", allow_none=True)
     plan = Section(UsedPlanAnswer, "What was taken from the plan.", allow_none=True)
-    prices_used = ListOf(Section(UsedPriceAnswer), "Listed prices.")
     inputs = Section(inputs_answer(SelfHostBody))

@@ -18,7 +18,6 @@ from advisor.schemas.economics.fields import (
     EconomicsAnswer,
     Exact,
     Quantity,
-    UsedPriceAnswer,
     exchange_rate_field,
     inputs_answer,
     offer_field,
@@ -82,7 +81,6 @@ class TrainingCostAnswer(EconomicsAnswer):
     forward = Section(ForwardAnswer)
     inference_tokens_equal_to_training = Quantity("Served tokens that take as much compute.")
     attention_ratio = Number("What attention adds, over `flop`; not counted.", allow_none=True)
-    prices_used = ListOf(Section(UsedPriceAnswer), "Listed prices.")
     inputs = Section(inputs_answer(TrainingCostBody))
 
 
@@ -130,7 +128,6 @@ class OwnershipAnswer(EconomicsAnswer):
         "or no rent given.",
         allow_none=True,
     )
-    prices_used = ListOf(Section(UsedPriceAnswer), "Listed prices.")
     inputs = Section(inputs_answer(OwnershipBody))
 
 

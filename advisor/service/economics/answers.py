@@ -10,7 +10,7 @@ from typing import Any
 
 import advisor
 from advisor.catalog import prices
-from advisor.catalog.prices import STALE_AFTER_DAYS, AcceleratorPrice, ApiPrice, Quoted, api_prices
+from advisor.catalog.prices import STALE_AFTER_DAYS, AcceleratorPrice, ApiPrice, api_prices
 from advisor.core.economics.currency import ExchangeRate, converted
 from advisor.core.economics.figures import as_json, plain
 from advisor.core.economics.planned import PlannedServing, planned_serving
@@ -47,6 +47,9 @@ class Sources:
         sources = cls(body["currency"], rate)
         if rate is not None:
             age = (now().date() - date.fromisoformat(rate.as_of)).days
+            if age < -1:  # it may be tomorrow already somewhere
+                detail = "This day is yet to come."
+                raise InvalidInput(FieldError("/exchange_rate/as_of", detail, given=rate.as_of))
             if age > STALE_AFTER_DAYS:
                 sources.warn("rate_stale", f"The exchange rate is {age} days old.")
         return sources
@@ -56,35 +59,46 @@ class Sources:
         self.converts = self.converts or currency != self.currency
         return converted(amount, currency, self.currency, self.rate, pointer)
 
+    def bill(self, plan: PlannedServing) -> Decimal:
+        """What an hour of a plan costs, in the currency of the answer; its price noted as used.
+        InvalidInput at /plan_id where it has none."""
+        if plan.per_hour is None or plan.currency is None:
+            detail = f"This plan has no cost: the price of {plan.hardware} is not known."
+            raise InvalidInput(FieldError("/plan_id", detail, given=plan.plan_id))
+        self.note(plan.hardware, plan.price_as_of, f"plan {plan.plan_id}")
+        return self.money(plan.per_hour, plan.currency, "/plan_id")
+
     def api_price(self, name: str) -> ApiPrice:
         """A listed API price, noted as used."""
         found = prices.api_price(name, "/api_offer")
-        self._use(found)
+        self.note(found.name, found.as_of, found.source)
         return found
 
-    def accelerator_price(self, name: str) -> Decimal:
-        """What a listed accelerator-hour costs, in the currency of the answer; noted as used."""
+    def accelerator_offer(self, name: str) -> AcceleratorPrice:
+        """A listed accelerator-hour, noted as used."""
         found: AcceleratorPrice = prices.accelerator_price(name, "/accelerator_offer")
-        self._use(found)
-        return self.money(found.amount_per_hour, found.currency, "/accelerator_offer")
+        self.note(found.name, found.as_of, found.source)
+        return found
 
-    def note(self, name: str, as_of: str | None, age_days: int | None, source: str) -> None:
+    def listed(self, offer: AcceleratorPrice) -> Decimal:
+        """What a listed accelerator-hour costs, in the currency of the answer."""
+        return self.money(offer.amount_per_hour, offer.currency, "/accelerator_offer")
+
+    def note(self, name: str, day: date | None, source: str) -> None:
         """Note a price as used, and warn of one that is old or undated."""
+        age = None if day is None else (now().date() - day).days
+        as_of = None if day is None else day.isoformat()
         self.prices_used.append(
-            {"name": name, "as_of": as_of, "price_age_days": age_days, "source": source}
+            {"name": name, "as_of": as_of, "price_age_days": age, "source": source}
         )
-        if age_days is None:
-            self.warn("price_undated", f"The price {name} has no date.")
-        elif age_days > STALE_AFTER_DAYS:
-            self.warn("price_stale", f"The price {name} is {age_days} days old.")
+        if age is None:
+            self.warn("price_undated", f"The price of {name} has no date.")
+        elif age > STALE_AFTER_DAYS:
+            self.warn("price_stale", f"The price of {name} is {age} days old.")
 
     def warn(self, code: str, detail: str) -> None:
         """Add a warning."""
         self.warnings.append((code, detail))
-
-    def _use(self, price: Quoted) -> None:
-        day = None if price.as_of is None else price.as_of.isoformat()
-        self.note(price.name, day, price.age_days(now().date()), price.source)
 
 
 def answer(
@@ -107,6 +121,7 @@ def answer(
         "reason": None,
         "currency": sources.currency,
         "not_included": list(not_included),
+        "prices_used": sources.prices_used,
     }
     return common | dict(as_json(figures)) | {
         "inputs": as_json(body),
@@ -116,17 +131,13 @@ def answer(
     }  # fmt: skip
 
 
-def plan_figures(database: Database, plan_id: str) -> PlannedServing:
-    """What a stored plan says of cost and capacity. InvalidInput at /plan_id for one that is not
-    there, or that has none."""
-    return planned_serving(plans.referred(database, plan_id))
-
-
-def warn_without_slo(plan: PlannedServing, sources: Sources) -> None:
-    """Warn of a plan whose throughput no latency bounds."""
-    if not plan.has_slo:
-        detail = "The plan has no SLO, so no latency bounds what it serves."
-        sources.warn("no_slo", detail)
+def plan_figures(database: Database, plan_id: str, sources: Sources) -> PlannedServing:
+    """What a stored plan says of cost; warns where no latency bounds what it serves. InvalidInput
+    at /plan_id for one that is not there, or that recommends nothing."""
+    found = planned_serving(plans.referred(database, plan_id))
+    if not found.has_slo:
+        sources.warn("no_slo", "The plan has no SLO, so no latency bounds what it serves.")
+    return found
 
 
 def refuse_both(body: Body, chosen: str, others: Iterable[str]) -> None:
@@ -170,7 +181,9 @@ def token_prices(body: Body, sources: Sources) -> dict[str, Decimal | None]:
 
 
 def doubt_units(amounts: Mapping[str, Decimal | None], sources: Sources) -> None:
-    """Warn of prices per million tokens a thousand times beyond what any API charges."""
+    """Warn of prices per million tokens a thousand times beyond what any API charges in USD."""
+    if sources.currency != "USD":
+        return
     listed = [p for each in api_prices().values() for p in (each.input_per_mtok,
               each.output_per_mtok)]  # fmt: skip
     least, most = min(listed), max(listed)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from advisor.core.economics.break_even import break_even as compute_break_even
 from advisor.core.economics.break_even_inputs import BreakEvenInputs
 from advisor.core.economics.break_even_words import not_included
 from advisor.core.economics.cash_flow import LONGEST_HORIZON_MONTHS
+from advisor.core.economics.demand import calls_sold
 from advisor.core.economics.figures import plain
-from advisor.core.economics.planned import PlannedServing
+from advisor.core.economics.planned import HOURS_PER_MONTH, PlannedServing
 from advisor.core.economics.sensitivity import sensitivity as compute_sensitivity
 from advisor.service.database import Database
 from advisor.service.economics.answers import (
@@ -19,7 +22,6 @@ from advisor.service.economics.answers import (
     answer,
     plan_figures,
     refuse_both,
-    warn_without_slo,
 )
 
 _OPTIMISTIC_AFTER_MONTHS = 12
@@ -43,6 +45,8 @@ def sensitivity(database: Database, body: Body) -> dict[str, Any]:
     sources = Sources.of(body)
     inputs, plan = _inputs(database, body, sources)
     found = compute_sensitivity(inputs, body["swing"])
+    months = found.base if found.measure == "months" else None
+    _warn(inputs, months, plan, sources)
     figures = found.as_dict() | {"plan": None if plan is None else plan.as_dict()}
     one_by_one = ("one_at_a_time", "One input is swung at a time, all others stay as they are.")
     return answer(
@@ -63,15 +67,15 @@ def _inputs(
     if body["plan_id"] is None:
         return BreakEvenInputs(**given), None
     refuse_both(body, "plan_id", ["serving_cost_per_call"])
-    plan = plan_figures(database, body["plan_id"])
-    warn_without_slo(plan, sources)
-    cost = sources.money(plan.per_request, plan.currency, "/plan_id")
+    plan = plan_figures(database, body["plan_id"], sources)
+    cost = plan.per_request(sources.bill(plan))
     return BreakEvenInputs(**(given | {"serving_cost_per_call": cost})), plan
 
 
 def _warn(
-    inputs: BreakEvenInputs, months: float | None, plan: PlannedServing | None, sources: Sources
-) -> None:
+    inputs: BreakEvenInputs, months: float | Fraction | None, plan: PlannedServing | None,
+    sources: Sources,
+) -> None:  # fmt: skip
     long = months is not None and months > _OPTIMISTIC_AFTER_MONTHS
     if long and not inputs.price_decline_per_month:
         detail = (
@@ -83,11 +87,31 @@ def _warn(
     if thin:
         detail = "The contribution is less than a millionth of the price: any change decides."
         sources.warn("extreme_sensitivity", detail)
-    asked = inputs.calls_per_month
-    if plan is not None and asked is not None and asked > plan.requests_per_month:
-        capacity = float(plan.requests_per_month)
-        detail = f"The plan serves {capacity:.6g} requests in 730 hours, fewer than are sold."
-        sources.warn("beyond_plan_load", detail)
+    _warn_of_calls_never_sold(inputs, sources)
+    if plan is not None and inputs.calls_per_month is not None:
+        _warn_of_another_load(inputs.calls_per_month, plan, sources)
+
+
+def _warn_of_calls_never_sold(inputs: BreakEvenInputs, sources: Sources) -> None:
+    """Warn of `calls` that the rate of sales does not reach within the horizon."""
+    if inputs.calls is None or inputs.calls_per_month is None:
+        return
+    months = inputs.horizon_months or LONGEST_HORIZON_MONTHS
+    sold = calls_sold(inputs.calls_per_month, inputs.monthly_growth, Decimal(months))
+    if sold < inputs.calls:
+        detail = f"In {months} months {sold:.6g} calls are sold at this rate, not all of calls."
+        sources.warn("calls_beyond_sales", detail)
+
+
+def _warn_of_another_load(asked: Fraction, plan: PlannedServing, sources: Sources) -> None:
+    """Warn of calls that are more, or fewer, than the plan's bill is spread over."""
+    planned = plan.requests_per_month
+    served = f"The plan serves {float(planned):.6g} requests in {HOURS_PER_MONTH} hours"
+    if asked > planned:
+        sources.warn("beyond_plan_load", f"{served}, fewer than are sold.")
+    elif asked < planned:
+        detail = f"{served}, more than are sold: its bill makes each of these dearer."
+        sources.warn("below_plan_load", detail)
 
 
 def _assumptions(inputs: BreakEvenInputs, plan: PlannedServing | None) -> list[Message]:
@@ -101,7 +125,7 @@ def _assumptions(inputs: BreakEvenInputs, plan: PlannedServing | None) -> list[M
             until = f"Payback is sought for {LONGEST_HORIZON_MONTHS} months."
             found.append(("longest_horizon", until))
     if plan is not None:
-        cost = plain(plan.per_request)
-        detail = f"A call is a request of the plan and costs {cost} {plan.currency} at its load."
+        cost = plain(inputs.serving_cost_per_call or Decimal(0))
+        detail = f"A call is a request of the plan and costs {cost} {inputs.currency} at its load."
         found.append(("plan_load", detail))
     return found

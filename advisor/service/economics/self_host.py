@@ -9,6 +9,9 @@ from advisor.core.economics.figures import quotient
 from advisor.core.economics.planned import HOURS_PER_MONTH, PlannedServing
 from advisor.core.economics.request_price import request_price
 from advisor.core.economics.self_host import SelfHostInputs, self_host
+from advisor.core.economics.serving_cost import SECONDS_PER_HOUR
+from advisor.core.errors import FieldError, InvalidInput
+from advisor.service import plans
 from advisor.service.database import Database
 from advisor.service.economics.answers import (
     Body,
@@ -18,38 +21,42 @@ from advisor.service.economics.answers import (
     refuse_both,
     require,
     token_prices,
-    warn_without_slo,
 )
 from advisor.service.economics.serving import NOT_IN_HOURS, cache_assumption, priced
 
+_SECONDS_PER_MONTH = SECONDS_PER_HOUR * HOURS_PER_MONTH
+_OWN = ("replica_cost_per_month", "replica_capacity_requests_per_month")
 
-def self_host_or_api(database: Database, body: Body) -> dict[str, Any]:
-    """The volumes at which an API or own replicas are cheaper."""
+
+def self_host_or_api(database: Database, body: Body, load: plans.Loader) -> dict[str, Any]:
+    """The volumes at which an API or own replicas are cheaper. `load` reads a plan's request."""
     sources = Sources.of(body)
     prices = token_prices(body, sources)
-    plan, own = _replicas(database, body, sources)
+    plan, own = _given(body) if body["plan_id"] is None else _planned(database, body, load, sources)
     tokens = _request_of(body, plan)
     price = quotient(Fraction(request_price(priced(tokens, prices)).per_request))
     inputs = SelfHostInputs(
-        api_cost_per_request=price, overhead_per_month=body["overhead_per_month"],
-        min_replicas=body["min_replicas"], requests_per_month=body["requests_per_month"],
-        currency=body["currency"], **own,
+        api_cost_per_request=price, min_replicas=body["min_replicas"], currency=body["currency"],
+        **own,
     )  # fmt: skip
     if plan is None:
         detail = "Whether a replica's capacity holds within a latency bound is not checked here."
         sources.warn("slo_unverified", detail)
     figures = self_host(inputs).as_dict() | {
+        "replica_cost_per_month": inputs.replica_cost_per_month,
+        "replica_capacity_requests_per_month": inputs.replica_capacity_requests_per_month,
         "plan": None if plan is None else plan.as_dict(),
-        "prices_used": sources.prices_used,
     }
     same = "Both serve the same model at the same quality, context, region and latency."
     month = f"A month of billing has {HOURS_PER_MONTH} hours; replicas run all of them."
     assumptions = [("like_with_like", same), ("month_hours", month)]
     if plan is not None:
+        rate = float(inputs.replica_capacity_requests_per_month / _SECONDS_PER_MONTH)
         served = (
-            "A replica serves what it does at the plan's load, although it may have room for more."
+            f"A replica serves up to {rate:.6g} requests/s: at more its plan would miss an SLO or "
+            "exceed max_utilization. Spare replicas are overhead."
         )
-        assumptions.append(("plan_load", served))
+        assumptions.append(("plan_capacity", served))
     assumptions += cache_assumption(prices, bool(tokens["cached_input_tokens"]))
     return answer(
         figures, body, sources, assumptions=assumptions,
@@ -57,23 +64,35 @@ def self_host_or_api(database: Database, body: Body) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def _replicas(
-    database: Database, body: Body, sources: Sources
-) -> tuple[PlannedServing | None, dict[str, Any]]:
-    """What a replica costs and serves in a month, given or from a plan."""
-    own = ("replica_cost_per_month", "replica_capacity_requests_per_month")
-    if body["plan_id"] is None:
-        require(body, (*own, "input_tokens", "output_tokens"), "a plan_id")
-        steady = body["peak_to_mean"] or Fraction(1)
-        return None, {name: body[name] for name in own} | {"peak_to_mean": steady}
-    refuse_both(body, "plan_id", (*own, "input_tokens", "output_tokens", "cached_input_share"))
-    plan = plan_figures(database, body["plan_id"])
-    cost = sources.money(plan.replica_cost_per_month, plan.currency, "/plan_id")
-    warn_without_slo(plan, sources)
+Replicas = tuple[PlannedServing | None, dict[str, Any]]
+
+
+def _given(body: Body) -> Replicas:
+    """What a replica costs and serves in a month, for the core, as the request has it."""
+    require(body, (*_OWN, "input_tokens", "output_tokens"), "a plan_id")
+    names = (*_OWN, "overhead_per_month", "requests_per_month")
+    return None, {name: body[name] for name in names} | {
+        "peak_to_mean": body["peak_to_mean"] or Fraction(1)
+    }
+
+
+def _planned(database: Database, body: Body, load: plans.Loader, sources: Sources) -> Replicas:
+    """The same of a plan, at the most that it serves within its SLOs. Its load is the volume to
+    compare at, where none is given."""
+    refuse_both(body, "plan_id", (*_OWN, "input_tokens", "output_tokens", "cached_input_share"))
+    plan = plan_figures(database, body["plan_id"], sources)
+    most = Fraction(repr(plans.capacity(database, plan.plan_id, load)))
+    if not most:
+        detail = "This plan meets its SLOs under no load that does not wait for its answers."
+        raise InvalidInput(FieldError("/plan_id", detail, given=plan.plan_id))
+    replica = plan.replica_cost_per_month(sources.bill(plan))
+    serving, asked = plan.replicas - plan.spare_replicas, body["requests_per_month"]
     return plan, {
-        "replica_cost_per_month": cost,
-        "replica_capacity_requests_per_month": plan.replica_capacity_requests_per_month,
+        "replica_cost_per_month": replica,
+        "replica_capacity_requests_per_month": most / serving * _SECONDS_PER_MONTH,
+        "overhead_per_month": body["overhead_per_month"] + plan.spare_replicas * replica,
         "peak_to_mean": body["peak_to_mean"] or plan.peak_to_mean,
+        "requests_per_month": plan.requests_per_month if asked is None else asked,
     }
 
 

@@ -31,17 +31,20 @@ from advisor.service.economics.answers import (
     refuse_both,
     require,
     token_prices,
-    warn_without_slo,
 )
 
 _RATES = (
     "accelerators", "output_tokens_per_s", "input_tokens_per_s", "cached_input_tokens_per_s",
     "requests_per_s", "utilization",
 )  # fmt: skip
-_OWN = ("accelerator_hour_price", "accelerator_offer", "spot", "reserved", "billing")
 NOT_IN_HOURS = (
     "network, storage and traffic", "staff", "software licences", "spares", "taxes",
     "retries and aborted requests, which cost and earn nothing",
+)  # fmt: skip
+
+_RESERVED_IS_PAID_IDLE = FieldError(
+    "/billing", "A reservation is paid busy or idle: its billing is always_on.", "scale_to_zero",
+    ["always_on"],
 )  # fmt: skip
 
 
@@ -52,7 +55,7 @@ def price_of_request(body: Body) -> dict[str, Any]:
     found = request_price(priced(body, prices))
     assumptions = cache_assumption(prices, bool(body["cached_input_tokens"]))
     missing = {} if found.blended_per_mtok is not None else {"blended_per_mtok": "no tokens"}
-    figures = vars(found) | {"null_reasons": missing, "prices_used": sources.prices_used}
+    figures = vars(found) | {"null_reasons": missing}
     return answer(figures, body, sources, assumptions=assumptions,
                   not_included=("cache writes and cache storage", "taxes"))  # fmt: skip
 
@@ -66,17 +69,20 @@ def cost_of_serving(database: Database, body: Body) -> dict[str, Any]:
         detail = "Whether these rates hold within a latency bound is the caller's own measurement."
         sources.warn("slo_unverified", detail)
     else:
-        plan = plan_figures(database, body["plan_id"])
+        plan = plan_figures(database, body["plan_id"], sources)
         inputs, purchase = _planned(body, plan, sources)
     found = serving_cost(inputs)
     doubt_units({"per_million_output_tokens": found.per_million_output_tokens}, sources)
-    figures = vars(found) | {
-        "allocation": _shares(found),
-        "purchase": purchase,
-        "parity": _parity(body, found, inputs),
-        "plan": None if plan is None else plan.as_dict(),
-        "prices_used": sources.prices_used,
-    }
+    figures = (
+        vars(found)
+        | ({} if plan is None else _not_of_a_plan(found))
+        | {
+            "allocation": _shares(found),
+            "purchase": purchase,
+            "parity": _parity(body, found, None if plan is not None else inputs),
+            "plan": None if plan is None else plan.as_dict(),
+        }
+    )
     return answer(figures, body, sources, assumptions=_billing(inputs, found.allocation, plan),
                   not_included=NOT_IN_HOURS)  # fmt: skip
 
@@ -101,14 +107,28 @@ def _bought(body: Body, sources: Sources) -> tuple[ServingCostInputs, dict[str, 
     """The core's inputs from rates of the caller's own, and what the way of buying makes of the
     price."""
     require(body, ("accelerators", "output_tokens_per_s", "utilization", "billing"), "a plan_id")
-    if body["accelerator_offer"] is not None:
-        refuse_both(body, "accelerator_offer", ["accelerator_hour_price"])
-        on_demand = sources.accelerator_price(body["accelerator_offer"])
-    else:
+    on_demand = _hour(body, sources)
+    if on_demand is None:
         require(body, ["accelerator_hour_price"], "accelerator_offer or a plan_id")
-        on_demand = body["accelerator_hour_price"]
+    assert on_demand is not None
     price, purchase = _purchase(body, on_demand, sources)
     return _serving_inputs(body, accelerator_hour_price=price), purchase
+
+
+def _hour(body: Body, sources: Sources) -> Decimal | None:
+    """The price of an accelerator-hour that a request gives or names."""
+    if body["accelerator_offer"] is None:
+        given: Decimal | None = body["accelerator_hour_price"]
+        return given
+    refuse_both(body, "accelerator_offer", ["accelerator_hour_price"])
+    offer = sources.accelerator_offer(body["accelerator_offer"])
+    if offer.reserved and body["billing"] == "scale_to_zero":
+        raise InvalidInput(_RESERVED_IS_PAID_IDLE)
+    compared = [name for name in ("spot", "reserved") if body[name] is not None]
+    if compared and offer.kind != "on_demand":
+        detail = f"{compared[0]} compares with a price on demand, and this one is {offer.kind}."
+        raise InvalidInput(FieldError("/accelerator_offer", detail, given=offer.name))
+    return sources.listed(offer)
 
 
 def _serving_inputs(body: Body, **changes: Any) -> ServingCostInputs:
@@ -132,8 +152,7 @@ def _purchase(body: Body, on_demand: Decimal, sources: Sources) -> tuple[Decimal
             sources.warn("spot_above_on_demand", "The spot price exceeds the on-demand price.")
     elif reserved is not None:
         if body["billing"] == "scale_to_zero":
-            detail = "A reservation is paid busy or idle: its billing is always_on."
-            raise InvalidInput(FieldError("/billing", detail, given="scale_to_zero"))
+            raise InvalidInput(_RESERVED_IS_PAID_IDLE)
         price = reserved["price_per_hour"]
         found = reserved_pays_from(price, on_demand)
         pays_from = None if found is None else float(found)
@@ -150,10 +169,11 @@ def _planned(
     body: Body, plan: PlannedServing, sources: Sources
 ) -> tuple[ServingCostInputs, dict[str, Any]]:
     """The core's inputs from a plan: its bill over what it serves, nothing idle left out."""
-    refuse_both(body, "plan_id", (*_RATES, *_OWN))
-    warn_without_slo(plan, sources)
-    hour = sources.money(plan.per_hour, plan.currency, "/plan_id")
-    price = quotient(Fraction(hour) / plan.accelerators)
+    refuse_both(body, "plan_id", (*_RATES, "billing"))
+    on_demand = _hour(body, sources)
+    if on_demand is None:
+        on_demand = quotient(Fraction(sources.bill(plan)) / plan.accelerators)
+    price, purchase = _purchase(body, on_demand, sources)
     rate, prompt = plan.mean_requests_per_s, plan.input_tokens
     inputs = _serving_inputs(
         body, accelerator_hour_price=price, accelerators=plan.accelerators,
@@ -162,10 +182,14 @@ def _planned(
         cached_input_tokens_per_s=rate * prompt * plan.cached_share, requests_per_s=rate,
         prefill_time_share=plan.prefill_time_share,
     )  # fmt: skip
-    return inputs, {
-        "accelerator_hour_price": price, "on_demand_hour_price": None, "saving": None,
-        "pays_from_busy_share": None,
-    }  # fmt: skip
+    return inputs, purchase
+
+
+def _not_of_a_plan(found: ServingCost) -> dict[str, Any]:
+    """What a plan does not say: it is made for a load, not for full use."""
+    name = "per_million_output_tokens_at_full_use"
+    detail = "A plan is of one load: self-host-vs-api finds the most that it serves."
+    return {name: None, "null_reasons": found.null_reasons | {name: detail}}
 
 
 def _shares(found: ServingCost) -> dict[str, Any]:
@@ -173,15 +197,17 @@ def _shares(found: ServingCost) -> dict[str, Any]:
     return {k: float(v) if isinstance(v, Fraction) else v for k, v in shares.items()}
 
 
-def _parity(body: Body, found: ServingCost, inputs: ServingCostInputs) -> dict[str, Any] | None:
-    """What it takes to match an API's blended price."""
+def _parity(
+    body: Body, found: ServingCost, inputs: ServingCostInputs | None
+) -> dict[str, Any] | None:
+    """What it takes to match an API's blended price; `inputs` where they say what full use is."""
     api = body["api_per_mtok"]
     if api is None:
         return None
     needed = parity_tokens_per_s(found.per_hour, api)
     total = found.per_million_total_tokens
     share = None
-    if total is not None:
+    if total is not None and inputs is not None:
         full = serving_cost(replace(inputs, utilization=Fraction(1))).per_million_total_tokens
         assert full is not None
         starting = inputs.starting_share if inputs.billing == "scale_to_zero" else None

@@ -15,13 +15,14 @@ from advisor.core.economics.ownership import HOURS_PER_YEAR, OwnershipInputs, ow
 from advisor.core.economics.training import (
     DOUBTFUL_MFU,
     LARGE_ATTENTION_SHARE,
+    TYPICAL_MFU,
+    TYPICAL_MFU_SAYS,
     TrainingInputs,
     describe_assumptions,
     training_cost,
 )
 from advisor.core.errors import FieldError, InvalidInput
 from advisor.core.hardware import HardwareProfile
-from advisor.service.clock import now
 from advisor.service.database import Database
 from advisor.service.economics.answers import Body, Message, Sources, answer, refuse_both, require
 from advisor.service.lookup import resolve_hardware
@@ -66,7 +67,7 @@ def cost_of_training(database: Database, body: Body) -> dict[str, Any]:
         detail = f"Attention adds {found.attention_ratio:.0%} to 6 N D, which is not counted."
         sources.warn("attention_not_counted", detail)
     return answer(
-        vars(found) | {"prices_used": sources.prices_used}, body, sources,
+        vars(found), body, sources,
         assumptions=describe_assumptions(inputs), not_included=_NOT_IN_TRAINING,
     )  # fmt: skip
 
@@ -77,7 +78,11 @@ def cost_of_owning(body: Body) -> dict[str, Any]:
     rent = body["rent_per_hour"]
     if body["accelerator_offer"] is not None:
         refuse_both(body, "accelerator_offer", ["rent_per_hour"])
-        rent = sources.accelerator_price(body["accelerator_offer"])
+        offer = sources.accelerator_offer(body["accelerator_offer"])
+        rent = sources.listed(offer)
+        if offer.reserved:
+            detail = "This rent is of a reservation, paid busy or idle: there is no busy share."
+            sources.warn("reserved_rent", detail)
     left_out = ("accelerator_offer", "exchange_rate", "rent_per_hour")
     given = {name: value for name, value in body.items() if name not in left_out}
     found = ownership(OwnershipInputs(**given, rent_per_hour=rent))
@@ -86,7 +91,7 @@ def cost_of_owning(body: Body) -> dict[str, Any]:
     if not body["cost_of_capital"]:
         assumptions.append(("straight_line", "Capital costs nothing; it is written off evenly."))
     return answer(
-        vars(found) | {"prices_used": sources.prices_used}, body, sources,
+        vars(found), body, sources,
         assumptions=assumptions, not_included=_NOT_IN_OWNERSHIP,
     )  # fmt: skip
 
@@ -113,7 +118,25 @@ def cheapest_size(body: Body) -> dict[str, Any]:
         ("same_quality", "Equal loss is equal quality."),
         ("reference_is_optimal", "The reference is trained at the least compute for its loss."),
     ]
+    if prices is not None:
+        assumptions += _utilizations(prices)
     return answer(vars(found), body, sources, assumptions=assumptions, not_included=_NOT_IN_SIZE)
+
+
+def _utilizations(prices: ServingPrices) -> list[Message]:
+    """At which utilizations FLOP are paid for, and where those that are our defaults come from."""
+    found: list[Message] = []
+    if prices.training_mfu == TYPICAL_MFU:
+        found.append(("typical_mfu", f"{TYPICAL_MFU_SAYS}."))
+    serving = (prices.input_mfu, prices.output_mfu)
+    if serving == (ServingPrices.input_mfu, ServingPrices.output_mfu):
+        prompt, output = map(float, serving)
+        detail = (
+            f"Prompts are served at a utilization of {prompt}, output at {output}, as in the "
+            "published cost script of Sardana et al. 2024, arXiv 2401.00448."
+        )
+        found.append(("serving_mfu", detail))
+    return found
 
 
 def _inputs(body: Body, peak_tflops: Fraction, price_per_hour: Decimal) -> TrainingInputs:
@@ -147,7 +170,7 @@ def _hourly(body: Body, profile: HardwareProfile | None, sources: Sources) -> De
     """The price of an hour: given, listed, or the profile's. InvalidInput without any."""
     if body["accelerator_offer"] is not None:
         refuse_both(body, "accelerator_offer", ["price_per_hour"])
-        return sources.accelerator_price(body["accelerator_offer"])
+        return sources.listed(sources.accelerator_offer(body["accelerator_offer"]))
     if body["price_per_hour"] is not None:
         given: Decimal = body["price_per_hour"]
         return given
@@ -156,7 +179,5 @@ def _hourly(body: Body, profile: HardwareProfile | None, sources: Sources) -> De
     assert profile is not None
     assert profile.price is not None
     price = profile.price
-    day = price.as_of
-    age = None if day is None else (now().date() - day).days
-    sources.note(profile.name, None if day is None else day.isoformat(), age, price.source)
+    sources.note(profile.name, price.as_of, price.source)
     return sources.money(price.amount_per_hour, price.currency, "/accelerator")
