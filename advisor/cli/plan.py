@@ -15,6 +15,7 @@ from advisor.cli.tables import console
 from advisor.cli.traces import COLUMNS, trace_in
 from advisor.core.workload import (
     ENGINES,
+    EXPLANATIONS,
     KV_PRECISIONS,
     OBJECTIVES,
     ROUTINGS,
@@ -165,6 +166,10 @@ def _words(words: Iterable[str]) -> str:
     help="Replicas that may be lost.",
 )  # fmt: skip
 @click.option(
+    "--min-met-probability", "limits__min_met_probability", type=float, metavar="P",
+    help="How likely the SLOs have to be met.",
+)  # fmt: skip
+@click.option(
     "--engine", "serving__engine", metavar="WORD", help=f"{_words(ENGINES)}.  [default: vllm]"
 )
 @click.option(
@@ -176,6 +181,9 @@ def _words(words: Iterable[str]) -> str:
     help=f"Most candidates shown, best first.  [default: {MOST_ROWS}; with --json 50]",
 )  # fmt: skip
 @click.option("--verify", is_flag=True, help="Simulate the best plans beside the closed form.")
+@click.option(
+    "--explain", metavar="WORD", help=f"{_words(EXPLANATIONS)}.  [default: {EXPLANATIONS[0]}]"
+)
 @click.option(
     "--request", "request_file", type=click.File("rb"), metavar="FILE|-",
     help="The whole request as JSON, as POST /v1/plans takes it.",

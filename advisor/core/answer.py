@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.core.confidence import Regime, regime
+from advisor.core.candidates import Candidates
 from advisor.core.decision import Verdicts
 from advisor.core.enumeration import kv_precisions, weight_precisions
-from advisor.core.evaluation import Candidates, Evaluator, hourly_cost, meets_slos
+from advisor.core.evaluation import Evaluator, hourly_cost
 from advisor.core.layouts import Layout
 from advisor.core.load import Served
 from advisor.core.precision import compute_arithmetic
+from advisor.core.slo import attainment, meets_slos
 from advisor.core.units import GIB, MS_PER_S
 from advisor.core.verification import Simulated
 from advisor.core.workload import METRICS, STATISTICS, Length, PlanRequest, Workload
@@ -62,7 +63,6 @@ class CandidateWriter:
         index = int(self.candidates.layout[row])
         layout = self.evaluator.layouts[index]
         split, served = layout.split, self.candidates.served
-        known = regime(self.request.model, layout, self.request.serving.engine)
         return {
             "hardware": layout.hardware.name,
             "replicas": int(self.candidates.replicas[row]),
@@ -85,12 +85,13 @@ class CandidateWriter:
                 "utilization": rounded(served.utilization[row]),
                 "mean_concurrency": rounded(served.concurrency[row]),
                 "concurrency_per_replica": rounded(served.in_service[row]),
+                "slot_wait_mean_ms": rounded(served.slot_wait[row] * MS_PER_S),
             },
-            "cost": self._cost(row, layout),
+            "cost": costs(self.request, layout, self.candidates, row),
             "serving": self._serving(index),
             "bottleneck": self._bottleneck(row, index),
-            "slo": self._slo(row, known),
-            "confidence": self._confidence(row, index, known),
+            "slo": self._slo(row),
+            "confidence": self._confidence(row, index),
             "verification": self._verification(row),
         }
 
@@ -131,34 +132,6 @@ class CandidateWriter:
             "output_tokens_per_s_per_accelerator": rounded(rate * tokens / accelerators),
             "saturation_requests_per_s": rounded(served.saturation[row]),
             "saturation_output_tokens_per_s": rounded(served.saturation[row] * tokens),
-        }
-
-    def _cost(self, row: int, layout: Layout) -> dict[str, Any]:
-        hourly = hourly_cost(layout, int(self.candidates.accelerators[row]))
-        empty = dict.fromkeys(
-            ("per_million_output_tokens", "per_million_total_tokens", "per_request")
-        )
-        if hourly is None or layout.hardware.price is None:
-            return {"per_hour": None, **empty, "currency": None, "price_as_of": None}
-        price = layout.hardware.price
-        answer = {"per_hour": money(hourly), **empty, "currency": price.currency}
-        answer["price_as_of"] = None if price.as_of is None else price.as_of.isoformat()
-        if self.candidates.served.verdict[row] == "unstable":
-            return answer
-        workload = self.request.workload
-        rate = self.candidates.served.requests_per_s[row]
-        if workload.request_rate_per_s is not None:  # bills run at the mean rate, not at the peak
-            rate = min(rate, workload.request_rate_per_s)
-        requests = Decimal(repr(float(rate * _SECONDS_PER_HOUR)))
-        output = workload.output_tokens.mean
-        per = {
-            "per_million_output_tokens": output / 1e6,
-            "per_million_total_tokens": (output + workload.input_tokens.mean) / 1e6,
-            "per_request": 1.0,
-        }
-        return answer | {
-            key: money(_COST_DIGITS.divide(hourly, requests * Decimal(repr(units))))
-            for key, units in per.items()
         }
 
     def _serving(self, index: int) -> dict[str, Any]:
@@ -204,22 +177,32 @@ class CandidateWriter:
         free = max(float(memory.kv_cache[index] - live), 0.0)
         return (total - free) / total
 
-    def _slo(self, row: int, known: Regime) -> dict[str, Any]:
+    def _slo(self, row: int) -> dict[str, Any]:
         verdicts, served = self.verdicts, self.candidates.served
         ratios = {key: float(ratio[row]) for key, ratio in verdicts.ratios.items()}
-        share = float(verdicts.attainment[row])
+        share = float(self._attainment[row])
         return {
             "met": bool(verdicts.meets[row]),
-            "met_probability": rounded(_met_probability(ratios, known)),
+            "met_probability": rounded(float(self._met_probability[row])),
             "attainment": rounded(share),
             "goodput_requests_per_s": rounded(share * served.requests_per_s[row]),
             "binding": max(ratios, key=lambda key: ratios[key]) if ratios else None,
         }
 
-    def _confidence(self, row: int, index: int, known: Regime) -> dict[str, Any]:
+    @cached_property
+    def _attainment(self) -> NDArray[np.float64]:
+        request = self.request
+        return attainment(self.candidates.served, request.slo, request.workload.gaps)
+
+    @cached_property
+    def _met_probability(self) -> NDArray[np.float64]:
+        return self.verdicts.met_probability(np.arange(len(self.candidates)))
+
+    def _confidence(self, row: int, index: int) -> dict[str, Any]:
         """Intervals that hold four times of five; under an open load no more is served than comes,
         and less where the saturation is less."""
         served, floor = self.candidates.served, self._floors[index]
+        known = self.evaluator.regimes[index]
         rate = float(served.requests_per_s[row])
         low, high = known.width("throughput").around(rate)
         if self.request.workload.mode == "open":
@@ -269,6 +252,33 @@ class CandidateWriter:
         }
 
 
+def costs(request: PlanRequest, layout: Layout, rows: Candidates, row: int) -> dict[str, Any]:
+    """What a plan costs by the hour, and by what it serves."""
+    hourly = hourly_cost(layout, int(rows.accelerators[row]))
+    empty = dict.fromkeys(("per_million_output_tokens", "per_million_total_tokens", "per_request"))
+    if hourly is None or layout.hardware.price is None:
+        return {"per_hour": None, **empty, "currency": None, "price_as_of": None}
+    price = layout.hardware.price
+    answer = {"per_hour": money(hourly), **empty, "currency": price.currency}
+    answer["price_as_of"] = None if price.as_of is None else price.as_of.isoformat()
+    if rows.served.verdict[row] == "unstable":
+        return answer
+    workload, rate = request.workload, rows.served.requests_per_s[row]
+    if workload.request_rate_per_s is not None:  # bills run at the mean rate, not at the peak
+        rate = min(rate, workload.request_rate_per_s)
+    requests = Decimal(repr(float(rate * _SECONDS_PER_HOUR)))
+    output = workload.output_tokens.mean
+    per = {
+        "per_million_output_tokens": output / 1e6,
+        "per_million_total_tokens": (output + workload.input_tokens.mean) / 1e6,
+        "per_request": 1.0,
+    }
+    return answer | {
+        key: money(_COST_DIGITS.divide(hourly, requests * Decimal(repr(units))))
+        for key, units in per.items()
+    }
+
+
 def agreement(closed_form: Served, row: int, simulated: Served) -> dict[str, Any]:
     """A row of the closed form over the same plan simulated, figure by figure."""
     latencies = {
@@ -300,16 +310,6 @@ def _latency(milliseconds: list[list[list[float]]], row: int) -> dict[str, Any]:
     }
 
 
-def _met_probability(ratios: Mapping[str, float], known: Regime) -> float:
-    """How likely every SLO is met, given how far predictions lie from measurements: that of the
-    least likely, since errors of one plan go together."""
-    shares = [
-        known.width(key.split("_")[0]).share_below(-math.log(ratio)) if ratio > 0 else 1.0
-        for key, ratio in ratios.items()
-    ]
-    return min(shares, default=1.0)
-
-
 def inputs(request: PlanRequest) -> dict[str, Any]:
     """The request with every default filled in."""
     workload, limits, serving = request.workload, request.limits, request.serving
@@ -335,6 +335,7 @@ def inputs(request: PlanRequest) -> dict[str, Any]:
             "replicas": _degrees(limits.replicas),
             "spare_replicas": limits.spare_replicas,
             "max_utilization": limits.max_utilization,
+            "min_met_probability": limits.min_met_probability,
         },
         "serving": {
             "engine": serving.engine,
@@ -351,6 +352,7 @@ def inputs(request: PlanRequest) -> dict[str, Any]:
         },
         "max_candidates": request.max_candidates,
         "verify": request.verify,
+        "explain": request.explain,
     }
 
 

@@ -15,6 +15,7 @@ from advisor.core.load import Replicas
 from advisor.core.units import MS_PER_S
 from advisor.core.workload import Speculation, Workload
 
+Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 _TRIED = 32
@@ -25,12 +26,12 @@ def largest_batch(
     curves: ServiceCurves,
     slots: Index,
     workload: Workload,
-    slo: Mapping[str, float],
+    slo: Mapping[str, Array],
     speculation: Speculation,
 ) -> Index:
     """Of each layout the most sequences, up to its `slots`, of a full replica whose TPOT meets
     every SLO on it, (layouts,); `slots` where none is on it, or where one sequence alone misses
-    it."""
+    it. `slo` has the limit of each layout [ms]."""
     limits = {key.split("_")[1]: ms / MS_PER_S for key, ms in slo.items() if key.startswith("tpot")}
     if not limits or not workload.gaps or not len(slots):
         return slots
@@ -46,7 +47,7 @@ def largest_batch(
         rows = Replicas(row, row * 0 + 2, ones, row * 0 + 1, ones, speculation=speculation)
         tpot = saturated(ServiceTable(*curve), rows, workload).latency["tpot"]
         met = [
-            tpot.at(statistic).reshape(batches.shape) <= limit
+            tpot.at(statistic).reshape(batches.shape) <= limit[:, None]
             for statistic, limit in limits.items()
         ]
         return np.asarray(np.all(met, axis=0))

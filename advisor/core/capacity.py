@@ -17,8 +17,9 @@ import numpy as np
 
 from advisor.core.enumeration import enumerate_layouts
 from advisor.core.errors import FieldError, InvalidInput
-from advisor.core.evaluation import Evaluator, meets_slos
+from advisor.core.evaluation import Evaluator
 from advisor.core.fitting import evaluator
+from advisor.core.slo import meets_slos
 from advisor.core.workload import PlanRequest, Workload
 
 _HALVINGS = 10

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +15,11 @@ _FREE = 1e-9
 """A cost that stands for 0 on a log axis."""
 
 TIE = 0.005
-"""Plans within 0.5 % of the best are equal: fewer accelerators win, then the smaller TP."""
+"""Plans within 0.5 % of the best are equal: fewer accelerators win, then the surer one, then the
+smaller TP."""
+
+MATERIAL = 0.05
+"""Plans are equally sure whose probabilities of meeting the SLOs differ by no more."""
 
 
 def pareto_front(latency: Array, cost: Array) -> NDArray[np.int64]:
@@ -29,14 +35,23 @@ def pareto_front(latency: Array, cost: Array) -> NDArray[np.int64]:
 
 
 def best_of(
-    score: Array, eligible: Mask, accelerators: Index, tensor_parallel: Index
+    score: Array,
+    eligible: Mask,
+    accelerators: Index,
+    probability: Callable[[Index], Array],
+    tensor_parallel: Index,
 ) -> int | None:
-    """The eligible row with the smallest score (all positive); ties as `TIE` says."""
+    """The eligible row with the smallest score (all positive); ties as `TIE` and `MATERIAL` say.
+    `probability` tells how likely rows are to meet their SLOs."""
     usable = eligible & np.isfinite(score)
     if not usable.any():
         return None
     rows = np.flatnonzero(usable & (score <= np.min(score[usable]) * (1 + TIE)))
-    order = np.lexsort((score[rows], tensor_parallel[rows], accelerators[rows]))
+    rows = rows[accelerators[rows] == accelerators[rows].min()]
+    if len(rows) > 1:
+        likely = probability(rows)
+        rows = rows[likely >= likely.max() - MATERIAL]
+    order = np.lexsort((score[rows], tensor_parallel[rows]))
     return int(rows[order[0]])
 
 

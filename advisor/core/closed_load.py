@@ -38,8 +38,7 @@ def closed(curves: ServiceTable, rows: Replicas, workload: Workload) -> Served:
 
     Where they do not divide, some replicas have one client more; requests weigh as they are served.
     """
-    assert workload.concurrency is not None
-    few, extra = np.divmod(workload.concurrency, rows.count)
+    few, extra = np.divmod(rows.load.astype(np.int64), rows.count)
     groups = [(few, rows.count - extra), (few + 1, extra)]
     loops = [_loop(curves, rows, workload, np.maximum(clients, 1)) for clients, _ in groups]
     rates = [
@@ -60,8 +59,9 @@ def closed(curves: ServiceTable, rows: Replicas, workload: Workload) -> Served:
         utilization=served / saturation,
         saturation=saturation,
         requests_per_s=served,
-        concurrency=np.full(len(served), float(workload.concurrency)),
+        concurrency=rows.load,
         in_service=np.asarray(batch),
+        slot_wait=np.asarray(sum(w * x.slot_wait for w, x in zip(weights, loops, strict=True))),
         latency=latency,
     )
 
@@ -72,6 +72,7 @@ class _Loop:
 
     in_service: Array
     rate: Array
+    slot_wait: Array
     latency: Mapping[str, Latency]
 
 
@@ -89,7 +90,7 @@ def _loop(curves: ServiceTable, rows: Replicas, workload: Workload, clients: Ind
         "tpot": tpot,
         "itl": _itl(picked, states, tpot, rows.speculation),
     }
-    return _Loop(point.in_service, point.rate, latency)
+    return _Loop(point.in_service, point.rate, point.slot_wait, latency)
 
 
 def saturated(curves: ServiceTable, rows: Replicas, workload: Workload) -> Served:
@@ -107,6 +108,7 @@ def saturated(curves: ServiceTable, rows: Replicas, workload: Workload) -> Serve
         requests_per_s=total,
         concurrency=(rows.count * rows.slots).astype(np.float64),
         in_service=rows.slots.astype(np.float64),
+        slot_wait=np.full(len(total), np.nan),
         latency={
             "ttft": none,
             "tpot": tpot,
@@ -118,11 +120,13 @@ def saturated(curves: ServiceTable, rows: Replicas, workload: Workload) -> Serve
 
 @dataclass(frozen=True)
 class _ClosedPoint:
-    """One replica with a fixed number of clients."""
+    """One replica with a fixed number of clients; `slot_wait` is what those wait for whom there is
+    no slot [s]."""
 
     clients: Index
     in_service: Array
     rate: Array
+    slot_wait: Array
     prompt_wait: Wait
 
 
@@ -153,7 +157,9 @@ def _closed_replica(
     in_service = (low + 1 + part) * scale
     column = np.minimum(np.round(np.maximum(in_service, 1)).astype(int), n[-1]) - 1
     wait = Wait(prompt_wait.probability[row, column], prompt_wait.decay[row, column])
-    return _ClosedPoint(clients, in_service, served * scale, wait)
+    full = needed[row, np.minimum(slots, n[-1]) - 1]
+    slot_wait = np.maximum(clients - full, 0.0) / (served * scale)
+    return _ClosedPoint(clients, in_service, served * scale, slot_wait, wait)
 
 
 def _behind_prompts(picked: PickedCurves, rate: Array, workload: Workload) -> tuple[Array, Wait]:

@@ -8,12 +8,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
 
 from advisor.core.coefficients import table
 from advisor.core.layouts import Layout
 from advisor.core.model import ModelProfile
+
+Array = NDArray[np.float64]
 
 BASES = ("measured", "interpolated", "physics")
 _FAMILY = {"ttft": "ttft", "tpot": "tpot", "itl": "tpot", "e2e": "tpot"}
@@ -42,9 +49,22 @@ class Width:
         and 0.99, but 0 at minus infinity, where there is no finite value."""
         if log_limit == -math.inf:
             return 0.0
-        middle, deviation = (self.low + self.high) / 2, (self.high - self.low) / (2 * _Z90)
-        share = 0.5 * math.erfc((middle - log_limit) / (deviation * math.sqrt(2)))
+        share = 0.5 * math.erfc((self._middle - log_limit) / (self._deviation * math.sqrt(2)))
         return min(max(share, 1 - _SUREST), _SUREST)
+
+    def margin(self, probability: float) -> float:
+        """What a predicted value is multiplied with for what is measured to lie below it with this
+        probability, by the same normal error; at least 1, so that the prediction holds too."""
+        deviations = NormalDist().inv_cdf(probability)
+        return max(math.exp(self._middle + deviations * self._deviation), 1.0)
+
+    @property
+    def _middle(self) -> float:
+        return (self.low + self.high) / 2
+
+    @property
+    def _deviation(self) -> float:
+        return (self.high - self.low) / (2 * _Z90)
 
 
 @dataclass(frozen=True)
@@ -74,6 +94,21 @@ def regime(model: ModelProfile, layout: Layout, engine: str) -> Regime:
         basis = "physics"
     place = device.generation or "an accelerator of no known generation"
     return Regime(f"{kind}, {engine} on {place}", basis, kind)
+
+
+def met_probability(ratios: Mapping[str, Array], regimes: Sequence[Regime]) -> Array:
+    """How likely plans of these regimes meet every SLO, of each of which `ratios` has the predicted
+    value over its limit, (rows,): that of the least likely, since errors of one plan go together.
+    """
+    least = np.ones(len(regimes))
+    for key, ratio in ratios.items():
+        metric = key.split("_")[0]
+        shares = [
+            known.width(metric).share_below(-math.log(value)) if value > 0 else 1.0
+            for known, value in zip(regimes, ratio.tolist(), strict=True)
+        ]
+        least = np.minimum(least, shares)
+    return least
 
 
 @cache

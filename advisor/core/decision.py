@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.core.candidates import Candidates
 from advisor.core.choice import best_of, knee, pareto_front
+from advisor.core.confidence import Regime, met_probability
 from advisor.core.enumeration import Rejection
-from advisor.core.evaluation import (
-    Candidates,
-    Evaluator,
-    attainment,
-    hourly_cost,
-    meets_slos,
-    slo_ratios,
-)
-from advisor.core.workload import PlanRequest
+from advisor.core.evaluation import Evaluator, hourly_cost
+from advisor.core.load import NEAR_SATURATION
+from advisor.core.slo import slo_ratios
+from advisor.core.workload import Limits, PlanRequest
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -28,11 +26,13 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Verdicts:
-    """What decides between candidates, arrays of shape (rows,).
+    """What decides between plans, arrays of shape (rows,).
 
     `cost` is per hour (per million output tokens when saturated; NaN without a price), `slowness`
-    the latency that plans are compared by: p95 E2E (time in service when saturated). `eligible`
-    candidates may be recommended.
+    the latency that plans are compared by: p95 E2E (time in service when saturated). `excess` is
+    what a plan has or takes over what each limit of the request allows: at most 1 where it is kept.
+    `sure` candidates fit for sure, or all are where none does; `eligible` ones may be recommended.
+    `regimes` say how far predictions lie from what was measured.
     """
 
     cost: Array
@@ -40,8 +40,15 @@ class Verdicts:
     per_accelerator: Array
     meets: Mask
     ratios: Mapping[str, Array]
-    attainment: Array
+    regimes: Sequence[Regime]
+    excess: Mapping[str, Array]
+    sure: Mask
     eligible: Mask
+
+    def met_probability(self, rows: NDArray[np.int64]) -> Array:
+        """How likely some of the candidates meet every SLO, (rows,)."""
+        ratios = {key: ratio[rows] for key, ratio in self.ratios.items()}
+        return met_probability(ratios, [self.regimes[row] for row in rows])
 
 
 class Decision:
@@ -54,29 +61,46 @@ class Decision:
         self.request, self.evaluator = request, evaluator
         self.rejected, self.warnings = rejected, warnings
         self.candidates: Candidates = evaluator.candidates()
-        self.verdicts = _verdicts(request, evaluator, self.candidates)
+        self.verdicts = self.judged(self.candidates)
         self.recommended = _choose(request, evaluator, self.candidates, self.verdicts)
         self.nearest = None if self.recommended is not None else self._nearest()
 
+    def judged(self, rows: Candidates) -> Verdicts:
+        """What decides between plans, candidates or others."""
+        return _verdicts(self.request, self.evaluator, rows)
+
+    def with_slo(self, slo: Mapping[str, float]) -> Decision:
+        """The same question with other SLOs, decided on what is known of the plans."""
+        request = replace(self.request, slo=slo)
+        return Decision(request, self.evaluator.with_slo(slo), self.rejected, self.warnings)
+
     def _nearest(self) -> int | None:
         """The candidate that comes closest when none may be recommended."""
-        ratios = self.verdicts.ratios
-        miss = np.maximum.reduce([*ratios.values(), self.candidates.served.utilization])
-        order = np.lexsort((self.candidates.accelerators, miss))
+        verdicts, accelerators = self.verdicts, self.candidates.accelerators
+        most = np.maximum.reduce(list(verdicts.excess.values()))
+        order = np.lexsort((accelerators, most, ~verdicts.sure))
         return int(order[0]) if len(order) else None
 
     @cached_property
     def pareto(self) -> NDArray[np.int64]:
         """Rows of the Pareto front of latency against cost, by rising cost."""
-        usable = _holds(self.request, self.candidates)
+        usable = self._held("max_utilization") & self._held("max_accelerators")
         return pareto_front(np.where(usable, self.verdicts.slowness, np.nan), self.verdicts.cost)
+
+    def _held(self, limit: str) -> Mask:
+        """Whether each candidate keeps a limit; every one does where it is none of this request."""
+        return np.asarray(self.verdicts.excess.get(limit, np.zeros(len(self.candidates))) <= 1)
 
     @cached_property
     def ranking(self) -> list[int]:
         """Rows in the order of the objective, those that may be recommended first."""
-        score = _score(self.request, self.verdicts)
-        order = np.lexsort((np.nan_to_num(score, nan=np.inf), ~self.verdicts.eligible))
+        order = np.lexsort((np.nan_to_num(self.score, nan=np.inf), ~self.verdicts.eligible))
         return [int(i) for i in order]
+
+    @property
+    def score(self) -> Array:
+        """What the objective makes small, of each candidate."""
+        return _score(self.request, self.verdicts)
 
 
 def _verdicts(request: PlanRequest, evaluator: Evaluator, candidates: Candidates) -> Verdicts:
@@ -90,35 +114,59 @@ def _verdicts(request: PlanRequest, evaluator: Evaluator, candidates: Candidates
         cost = cost / (served.requests_per_s * tokens * 3600) * 1e6
         slowness = served.concurrency / served.requests_per_s
     gaps = request.workload.gaps
-    meets = meets_slos(served, request.slo, gaps)
+    ratios = slo_ratios(served, request.slo, gaps)
+    regimes = [evaluator.regimes[i] for i in candidates.layout]
+    excess = ratios | _excess(request.limits, candidates, hourly)
+    if request.limits.min_met_probability is not None and ratios:
+        surely = [ratio * evaluator.margin(key)[candidates.layout] for key, ratio in ratios.items()]
+        excess["min_met_probability"] = np.maximum.reduce(surely)
+    if request.workload.mode == "open":
+        excess["max_utilization"] = served.utilization / most_utilized(request.limits)
     fits = ~evaluator.memory.uncertain[candidates.layout]
     sure = fits if fits.any() else np.ones_like(fits)
-    within = np.array([_within_cost(request, each) for each in hourly], dtype=bool)
     return Verdicts(
         cost=cost,
         slowness=slowness,
         per_accelerator=served.saturation * tokens / candidates.accelerators,
-        meets=meets,
-        ratios=slo_ratios(served, request.slo, gaps),
-        attainment=attainment(served, request.slo, gaps),
-        eligible=meets & sure & within & _holds(request, candidates),
+        meets=_all_kept(ratios, len(candidates)),
+        ratios=ratios,
+        regimes=regimes,
+        excess=excess,
+        sure=sure,
+        eligible=sure & _all_kept(excess, len(candidates)),
     )
 
 
-def _within_cost(request: PlanRequest, hourly: Any) -> bool:
-    limit = request.limits.max_cost_per_hour
-    return limit is None or (hourly is not None and hourly <= limit)
+def most_utilized(limits: Limits) -> float:
+    """The largest share of saturation that a plan may run at and be stable."""
+    return min(limits.max_utilization + 1e-12, math.nextafter(NEAR_SATURATION, 0))
 
 
-def _holds(request: PlanRequest, candidates: Candidates) -> Mask:
-    """Whether the load is carried within the utilization and accelerator limits."""
-    served, limits = candidates.served, request.limits
-    holds = candidates.accelerators <= limits.max_accelerators
-    if request.workload.mode == "open":
-        holds &= (served.verdict == "stable") & (
-            served.utilization <= limits.max_utilization + 1e-12
-        )
-    return np.asarray(holds)
+def _all_kept(excess: Mapping[str, Array], rows: int) -> Mask:
+    kept = np.ones(rows, dtype=bool)
+    for each in excess.values():
+        kept &= each <= 1
+    return kept
+
+
+def _excess(
+    limits: Limits, candidates: Candidates, hourly: Sequence[Decimal | None]
+) -> dict[str, Array]:
+    """What each plan takes over what the limits on its size and cost allow, (rows,)."""
+    found = {"max_accelerators": candidates.accelerators / limits.max_accelerators}
+    dearest = limits.max_cost_per_hour
+    if dearest is not None:
+        found["max_cost_per_hour"] = np.array([_over(each, dearest) for each in hourly])
+    return found
+
+
+def _over(cost: Decimal | None, limit: Decimal) -> float:
+    """An exact cost over its limit: above 1 only where it is more."""
+    if cost is None or (limit == 0 and cost):
+        return math.inf
+    if cost <= limit:
+        return float(cost / limit) if limit else 0.0
+    return max(float(cost / limit), math.nextafter(1, 2))
 
 
 def _score(request: PlanRequest, verdicts: Verdicts) -> Array:
@@ -137,4 +185,6 @@ def _choose(
     if request.objective == "balanced":
         return knee(verdicts.slowness, verdicts.cost, verdicts.eligible)
     score = _score(request, verdicts)
-    return best_of(score, verdicts.eligible, candidates.accelerators, tensor_parallel)
+    return best_of(
+        score, verdicts.eligible, candidates.accelerators, verdicts.met_probability, tensor_parallel
+    )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -12,7 +14,9 @@ from numpy.typing import NDArray
 
 from advisor.core.batch_limit import largest_batch
 from advisor.core.batching import ServiceCurves, service_curves
+from advisor.core.candidates import Candidates, Evaluated
 from advisor.core.coefficients import coefficient
+from advisor.core.confidence import regime
 from advisor.core.engines import EngineSettings
 from advisor.core.layouts import Layout, stage_loads
 from advisor.core.load import Replicas, Served
@@ -20,6 +24,7 @@ from advisor.core.memory import MemoryFit
 from advisor.core.open_load import split_cv2
 from advisor.core.search import ladder, last_worthwhile, smallest_holding, spread
 from advisor.core.serve import serve
+from advisor.core.slo import slo_ratios
 from advisor.core.steps import StepModel, StepTimes
 from advisor.core.units import MS_PER_S
 from advisor.core.workload import PlanRequest
@@ -40,34 +45,6 @@ PLATEAU = 1.01
 """Another replica is worth adding while it shortens p95 E2E by 1 % or more."""
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """Evaluated plans, one row each: a layout and how many replicas of it, spares included."""
-
-    layout: Index
-    replicas: Index
-    accelerators: Index
-    served: Served
-
-    def __len__(self) -> int:
-        return len(self.layout)
-
-    def take(self, rows: Index) -> Candidates:
-        """Some of the rows, in this order."""
-        return Candidates(
-            self.layout[rows], self.replicas[rows], self.accelerators[rows], self.served.take(rows)
-        )
-
-    def joined(self, more: Candidates) -> Candidates:
-        """The rows of both."""
-        return Candidates(
-            np.concatenate([self.layout, more.layout]),
-            np.concatenate([self.replicas, more.replicas]),
-            np.concatenate([self.accelerators, more.accelerators]),
-            Served.joined([self.served, more.served]),
-        )
-
-
 class Evaluator:
     """All layouts of a request that fit, ready to be evaluated at any number of replicas."""
 
@@ -79,20 +56,20 @@ class Evaluator:
         memory: MemoryFit,
     ) -> None:
         self.request, self.memory = request, memory
-        self._table: Candidates | None = None
-        self._rows_known: dict[tuple[int, int], int] = {}
-        self.layouts, self.settings = tuple(layouts), tuple(settings)
-        self.slots = self._slots()
+        self.known = Evaluated()
+        self.layouts = tuple(layouts)
+        self.settings = self._settings_asked = tuple(settings)
+        engine = request.serving.engine
+        self.regimes = [regime(request.model, layout, engine) for layout in layouts]
+        self.slots = self._most_slots = self._slots()
         self.front_end = np.array([_front_end(request, layout) for layout in layouts])
         budgets = [_token_budget(la, se) for la, se in self._pairs()]
         self.batched_tokens = np.array(budgets, dtype=np.float64)[:, None]
-        serving = request.serving
-        self.steps = StepModel(request.model, self.layouts, serving.engine, serving.speculative)
+        self.steps = StepModel(request.model, self.layouts, engine, request.serving.speculative)
         self.curves: ServiceCurves = service_curves(
             self.steps, request.workload, self.batched_tokens, int(self.slots.max(initial=1))
         )
         self._keep_tpot_within_slo()
-        self.saturation = self.curves.rate_at(np.arange(len(layouts)), self.slots)
         self.accelerators = np.array([la.split.accelerators for la in layouts], dtype=np.int64)
         self.tensor_parallel = np.array([la.split.tensor_parallel for la in layouts])
 
@@ -106,11 +83,21 @@ class Evaluator:
         Not under an open load, which fills no batch: there fewer prompts come between the tokens
         than in a full replica, whose largest batch would ask for more of them.
         """
+        self.settings, self.slots = self._settings_asked, self._most_slots.copy()
+        if self.batch_follows_slo:
+            self._keep_batch_small()
+        self.saturation = self.curves.rate_at(np.arange(len(self.layouts)), self.slots)
+
+    @property
+    def batch_follows_slo(self) -> bool:
+        """Whether SLOs on TPOT decide how many sequences run."""
         request = self.request
-        if request.serving.max_num_seqs is not None or request.workload.mode == "open":
-            return
-        drafts = request.serving.speculative
-        most = largest_batch(self.curves, self.slots, request.workload, request.slo, drafts)
+        return request.serving.max_num_seqs is None and request.workload.mode != "open"
+
+    def _keep_batch_small(self) -> None:
+        request, drafts = self.request, self.request.serving.speculative
+        slo = {key: ms / self.margin(key) for key, ms in request.slo.items()}
+        most = largest_batch(self.curves, self.slots, request.workload, slo, drafts)
         settings = list(self.settings)
         for i in np.flatnonzero(most < self.slots):
             groups = self.layouts[i].split.attention_data_parallel
@@ -119,42 +106,73 @@ class Evaluator:
             self.slots[i] = min(each * groups, int(self.slots[i]))
         self.settings = tuple(settings)
 
+    def with_slo(self, slo: Mapping[str, float]) -> Evaluator:
+        """The same layouts under other SLOs; what was evaluated is kept, unless the batch follows
+        them."""
+        other = copy.copy(self)
+        other.request = replace(self.request, slo=slo)
+        if self.batch_follows_slo and _of_tpot(slo) != _of_tpot(self.request.slo):
+            other.known = Evaluated()
+            other._keep_tpot_within_slo()
+        return other
+
+    def margin(self, key: str) -> Array:
+        """How far each layout has to stay below a limit for that to be as sure as is asked for,
+        (layouts,)."""
+        probability, metric = self.request.limits.min_met_probability, key.split("_")[0]
+        if probability is None:
+            return np.ones(len(self.layouts))
+        return np.array([known.width(metric).margin(probability) for known in self.regimes])
+
+    def meets(self, layout: Index, served: Served) -> NDArray[np.bool_]:
+        """Which rows meet every SLO, as surely as is asked for."""
+        met = np.ones(len(layout), dtype=bool)
+        ratios = slo_ratios(served, self.request.slo, self.request.workload.gaps)
+        for key, ratio in ratios.items():
+            met &= ratio * self.margin(key)[layout] <= 1
+        return met
+
     def _slots(self) -> Index:
         """Largest number of sequences a replica runs at once: the engine's limit, or memory's."""
         engine = [se.max_num_seqs * la.split.attention_data_parallel for la, se in self._pairs()]
         held = np.floor(self.memory.max_concurrency)
         return np.maximum(np.minimum(engine, held), 1).astype(np.int64)
 
-    def serve(self, layout: Index, serving: Index) -> Served:
-        """Evaluate layouts with `serving` replicas each (spares not counted).
+    def serve(self, layout: Index, serving: Index, load: Array | None = None) -> Served:
+        """Evaluate layouts with `serving` replicas each (spares not counted), under the load of the
+        request or one of each row: requests a second on average, or requests in flight.
 
         Rows are evaluated in blocks that need about as many columns of the curves.
         """
-        columns = self._columns_needed(layout, serving)
+        if load is None:
+            workload = self.request.workload
+            one = workload.concurrency or workload.request_rate_per_s or np.nan
+            load = np.full(len(layout), float(one))
+        columns = self._columns_needed(layout, serving, load)
         parts, order = [], []
         for block in _blocks(columns):
             width = int(columns[block].max(initial=1))
-            rows = self._rows(layout[block], serving[block])
+            rows = self._rows(layout[block], serving[block], load[block])
             parts.append(serve(self.curves, rows, width, self.request.workload))
             order.append(block)
         if len(parts) == 1:
             return parts[0]
         return Served.joined(parts).take(np.argsort(np.concatenate(order)))
 
-    def _columns_needed(self, layout: Index, serving: Index) -> Index:
+    def _columns_needed(self, layout: Index, serving: Index, load: Array) -> Index:
         workload, slots = self.request.workload, self.slots[layout]
         if workload.mode == "saturated":
             return slots
-        if workload.concurrency is not None:
-            return np.minimum(slots, workload.concurrency // serving + 2)
-        assert workload.request_rate_per_s is not None
-        offered = workload.request_rate_per_s * workload.peak_to_mean
-        each = offered / self.request.serving.router_efficiency / serving
+        if workload.mode == "closed":
+            return np.asarray(np.minimum(slots, load.astype(np.int64) // serving + 2))
+        offered = load * workload.peak_to_mean
+        effective = serving * self.request.serving.router_efficiency
         peakedness = (1 + split_cv2(workload.arrival_cv, serving)) / 2
-        needed = self.curves.columns_needed(layout, slots, each, peakedness)
-        return np.where(each < self.saturation[layout], needed, 1)  # others are not evaluated
+        needed = self.curves.columns_needed(layout, slots, offered / effective, peakedness)
+        stable = offered / (effective * self.saturation[layout]) < 1
+        return np.where(stable, needed, 1)  # others are not evaluated
 
-    def _rows(self, layout: Index, serving: Index) -> Replicas:
+    def _rows(self, layout: Index, serving: Index, load: Array) -> Replicas:
         return Replicas(
             layout,
             self.slots[layout],
@@ -164,6 +182,7 @@ class Evaluator:
             self.request.serving.router_efficiency,
             self.request.serving.speculative,
             self.request.serving.routing,
+            load,
         )
 
     def largest_counts(self) -> Index:
@@ -190,14 +209,17 @@ class Evaluator:
 
     def candidates(self) -> Candidates:
         """The plans worth showing: every count asked for, or for each layout the fewest replicas
-        that hold, the fewest that meet the SLOs, the last that still pays, and some between."""
+        that hold, the fewest that meet the SLOs, the last that still pays, and some between. Where
+        the limits leave none that holds, the fewest that do, beyond them."""
         spare, fixed = self.request.limits.spare_replicas, self.request.limits.replicas
         if fixed:
             counts = [[n - spare for n in fixed if n > spare] for _ in self.layouts]
-            return self._evaluated(counts)
+            return self._at_counts(counts)
         low, high = self.smallest_counts(), self.largest_counts()
+        if (low > high).all():
+            high = low
         if self.request.workload.mode == "saturated":
-            return self._evaluated([[1] if most >= 1 else [] for most in high])
+            return self._at_counts([[1] if most >= 1 else [] for most in high])
         if self.request.workload.concurrency is not None:
             high = np.minimum(high, self.request.workload.concurrency)
         return self._searched(
@@ -205,35 +227,37 @@ class Evaluator:
         )
 
     def at(self, plans: Sequence[tuple[int, int]]) -> Candidates:
-        """Plans given as (layout, replicas), spares included, in this order; each is evaluated
-        once."""
-        known = self._rows_known
-        new = [plan for plan in dict.fromkeys(plans) if plan not in known]
-        if new or self._table is None:
-            layout, replicas = np.array(new, dtype=np.int64).reshape(-1, 2).T
-            served = self.serve(layout, replicas - self.request.limits.spare_replicas)
-            found = Candidates(layout, replicas, replicas * self.accelerators[layout], served)
-            self._table = found if self._table is None else self._table.joined(found)
-            known |= {plan: len(known) + i for i, plan in enumerate(new)}
-        return self._table.take(np.array([known[plan] for plan in plans], dtype=np.int64))
+        """Plans given as (layout, replicas), spares included, in this order."""
+        known = self.known
+        unknown = [plan for plan in dict.fromkeys(plans) if plan not in known.rows]
+        if unknown or known.table is None:
+            known.add(unknown, self._evaluated(unknown))
+        assert known.table is not None
+        return known.table.take(np.array([known.rows[plan] for plan in plans], dtype=np.int64))
 
-    def _evaluated(self, counts: Sequence[Sequence[int]]) -> Candidates:
+    def _evaluated(self, plans: Sequence[tuple[int, int]]) -> Candidates:
+        layout = np.array([i for i, _ in plans], dtype=np.int64)
+        replicas = np.array([n for _, n in plans], dtype=np.int64)
+        served = self.serve(layout, replicas - self.request.limits.spare_replicas)
+        return Candidates(layout, replicas, replicas * self.accelerators[layout], served)
+
+    def _at_counts(self, counts: Sequence[Sequence[int]]) -> Candidates:
         """Every layout at each of its counts of serving replicas."""
         spare = self.request.limits.spare_replicas
         return self.at([(i, n + spare) for i, each in enumerate(counts) for n in each])
 
     def _searched(self, counts: list[list[int]]) -> Candidates:
         first, last = self._places(counts)
-        below = [
-            (each[i - 1] + 1, each[i]) if i > 0 else (0, 0)
-            for each, i in zip(counts, first, strict=True)
-        ]
-        fewest = smallest_holding(self._meets, below)
-        shown = [
-            sorted({each[k] for k in spread(0, max(i, j), _BETWEEN)} | ({n} - {0})) if each else []
-            for each, i, j, n in zip(counts, first, last, fewest, strict=True)
-        ]
-        return self._evaluated(shown)
+        most = self._plateaus(counts, last)
+        fewest = smallest_holding(
+            self._meets, [_ends(*each, 0) for each in zip(counts, first, strict=True)]
+        )
+        shown = []
+        for each, at, enough, n in zip(counts, first, fewest, most, strict=True):
+            through = max(at, bisect_right(each, n) - 1)
+            places = spread(0, through, _BETWEEN) if each else set()
+            shown.append(sorted({each[i] for i in places} | ({enough, n} - {0})))
+        return self._at_counts(shown)
 
     def _places(self, counts: list[list[int]]) -> tuple[list[int], list[int]]:
         """Where in its ladder each layout first meets the SLOs, -1 if it does nowhere, and where
@@ -241,7 +265,7 @@ class Evaluator:
         tried = [max(_LEAST_TRIED, _TRIED_AT_ONCE // max(len(counts), 1))] * len(counts)
         while True:
             rungs = [each[:n] for each, n in zip(counts, tried, strict=True)]
-            times = _of_each(rungs, self._evaluated(rungs).served.latency["e2e"].at("p95"))
+            times = _of_each(rungs, self._at_counts(rungs).served.latency["e2e"].at("p95"))
             last = [last_worthwhile(*each, PLATEAU) for each in zip(rungs, times, strict=True)]
             first = [int(np.argmax(met)) if met.any() else -1 for met in self._meets(rungs)]
             more = [
@@ -252,10 +276,29 @@ class Evaluator:
                 return first, last
             tried = [2 * n if on else n for n, on in zip(tried, more, strict=True)]
 
+    def _plateaus(self, counts: list[list[int]], last: list[int]) -> list[int]:
+        """The last count of each layout that still pays, which stands in its ladder at `last`; the
+        exact one, near it, where the objective is latency. 0 for none."""
+        if self.request.objective != "latency":
+            return [each[i] if each else 0 for each, i in zip(counts, last, strict=True)]
+
+        def reached(some: list[list[int]]) -> list[NDArray[np.bool_]]:
+            now, then = (
+                self._at_counts([[n + more for n in each] for each in some])
+                .served.latency["e2e"]
+                .at("p95")
+                for more in (0, 1)
+            )
+            return _of_each(some, now <= then * PLATEAU)
+
+        return smallest_holding(
+            reached, [_ends(*each, 1) for each in zip(counts, last, strict=True)]
+        )
+
     def _meets(self, counts: list[list[int]]) -> list[NDArray[np.bool_]]:
         """Which counts of each layout meet the SLOs."""
-        served = self._evaluated(counts).served
-        return _of_each(counts, meets_slos(served, self.request.slo, self.request.workload.gaps))
+        found = self._at_counts(counts)
+        return _of_each(counts, self.meets(found.layout, found.served))
 
     def operating_point(self, candidates: Candidates) -> tuple[StepTimes, StepTimes]:
         """Decode and mixed step of each candidate at its mean batch, causes apart, (rows,)."""
@@ -289,44 +332,16 @@ def _of_each(counts: Sequence[Sequence[int]], values: NDArray[Any]) -> list[NDAr
     return np.split(values, np.cumsum([len(each) for each in counts])[:-1]) if counts else []
 
 
-def meets_slos(served: Served, slo: Mapping[str, float], gaps: float) -> NDArray[np.bool_]:
-    """Which rows meet every SLO; see `slo_ratios`."""
-    met = np.ones(len(served.utilization), dtype=bool)
-    for ratio in slo_ratios(served, slo, gaps).values():
-        met &= ratio <= 1
-    return met
+def _ends(counts: Sequence[int], at: int, beyond: int) -> tuple[int, int]:
+    """From the first count above the one before place `at` in a ladder, to the one `beyond` it; 0
+    and 0 for no place."""
+    if not counts or at < 0:
+        return 0, 0
+    return (counts[at - 1] + 1 if at else counts[0]), counts[min(at + beyond, len(counts) - 1)]
 
 
-def slo_ratios(served: Served, slo: Mapping[str, float], gaps: float) -> dict[str, Array]:
-    """Predicted value over limit for each SLO, (rows,).
-
-    A latency that is not defined misses its SLO (inf), but for that of gaps where requests have
-    none (`gaps` is their mean number).
-    """
-    ratios = {}
-    for key, limit_ms in slo.items():
-        metric, statistic, _ = key.split("_")
-        value = served.latency[metric].at(statistic) * MS_PER_S
-        missing = 0.0 if metric in ("tpot", "itl") and not gaps else np.inf
-        ratios[key] = np.where(np.isnan(value), missing, value / limit_ms)
-    return ratios
-
-
-def attainment(served: Served, slo: Mapping[str, float], gaps: float) -> Array:
-    """Share of requests within the limits of every latency that has a percentile SLO, (rows,).
-
-    Latencies are taken as independent; they rise together, so the joint share is no smaller.
-    """
-    shares: dict[str, Array] = {}
-    for key, limit_ms in slo.items():
-        metric, statistic, _ = key.split("_")
-        if statistic != "mean" and (gaps or metric not in ("tpot", "itl")):
-            share = served.latency[metric].share_within(limit_ms / MS_PER_S)
-            shares[metric] = np.minimum(shares.get(metric, share), share)
-    joint = np.ones(len(served.utilization))
-    for share in shares.values():
-        joint = joint * share
-    return joint
+def _of_tpot(slo: Mapping[str, float]) -> dict[str, float]:
+    return {key: limit for key, limit in slo.items() if key.startswith("tpot")}
 
 
 def hourly_cost(layout: Layout, accelerators: int) -> Decimal | None:

@@ -7,10 +7,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from advisor.core.binding import what_binds
 from advisor.core.decision import Decision
 from advisor.core.engines import default_version
-from advisor.core.evaluation import hourly_cost, slo_ratios
+from advisor.core.evaluation import hourly_cost
 from advisor.core.hardware import HardwareProfile
+from advisor.core.misses import misses
+from advisor.core.slo import slo_ratios
 from advisor.core.units import MS_PER_S, plain, rounded_plain
 from advisor.core.verification import MOST_SIMULATED, Simulated
 from advisor.core.workload import BURSTIEST_MODELLED, Serving, Workload
@@ -57,6 +60,7 @@ def explain(plan: Decision) -> list[str]:
         _bottleneck(plan, subject),
         *_slots(plan, subject),
         *_binding(plan, subject),
+        *what_binds(plan, subject),
     ]
 
 
@@ -87,32 +91,9 @@ def refusal(plan: Decision) -> str | None:
     if plan.nearest is None:
         codes = sorted({one.code for one in plan.rejected})
         return f"No layout can serve this ({', '.join(codes)}): rejected names what would work."
-    nearest, misses = describe(plan, plan.nearest), _misses(plan, plan.nearest)
-    return f"No plan meets every limit. Nearest: {nearest}; {misses}."
-
-
-def _misses(plan: Decision, row: int) -> str:
-    served, limits = plan.candidates.served, plan.request.limits
-    utilization = float(served.utilization[row])
-    if plan.request.workload.mode == "open" and utilization > limits.max_utilization:
-        replicas = int(np.ceil(utilization / limits.max_utilization * _serving(plan, row)))
-        spare = limits.spare_replicas
-        return (
-            f"the load is {rounded_plain(utilization)} times what it saturates at, the limit is "
-            f"{plain(limits.max_utilization)}: {replicas + spare} replicas would hold"
-        )
-    ratios = {key: float(ratio[row]) for key, ratio in plan.verdicts.ratios.items()}
-    key = max(ratios, key=lambda k: ratios[k], default=None)
-    if key is not None and np.isinf(ratios[key]):
-        return f"{key} has no finite value under this load"
-    if key is not None and ratios[key] > 1:
-        return f"{key} is {ratios[key]:.2f} times its limit of {plain(plan.request.slo[key])} ms"
-    if (
-        not plan.verdicts.eligible[row]
-        and int(plan.candidates.accelerators[row]) > limits.max_accelerators
-    ):
-        return f"it takes more than {limits.max_accelerators} accelerators"
-    return "it costs more than max_cost_per_hour, or has no price to hold against it"
+    nearest = describe(plan, plan.nearest)
+    why = misses(plan, plan.candidates, plan.verdicts, plan.nearest)
+    return f"No plan meets every limit. Nearest: {nearest}; {why}."
 
 
 def _serving(plan: Decision, row: int) -> int:

@@ -4,7 +4,7 @@ replicas)."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,9 @@ class Served:
     """What plans do under the load; arrays of shape (rows,), rates for the whole plan.
 
     `in_service` is the mean batch of one replica, `concurrency` the mean number of requests in the
-    plan from arrival to last token. `utilization` is the load as a share of saturation.
+    plan from arrival to last token. `utilization` is the load as a share of saturation. `slot_wait`
+    is the mean time that a request waits for a place in the batch [s], a part of TTFT: NaN where it
+    has no end, or was simulated and not told apart.
     """
 
     verdict: NDArray[np.str_]
@@ -33,6 +35,7 @@ class Served:
     requests_per_s: Array
     concurrency: Array
     in_service: Array
+    slot_wait: Array
     latency: Mapping[str, Latency]
 
     def take(self, rows: Index) -> Served:
@@ -62,7 +65,9 @@ class Served:
 class Replicas:
     """The rows to evaluate, arrays of shape (rows,): which layout's curves, how many sequences a
     replica serves at once, what it then serves [requests/s], how many replicas serve, and the front
-    end's time a request [s]; how tokens are drafted, and how requests find their replica."""
+    end's time a request [s]; how tokens are drafted, and how requests find their replica. `load` is
+    what comes to the plan: requests a second on average, or requests in flight; it has no value at
+    saturation."""
 
     layout: Index
     slots: Index
@@ -72,6 +77,7 @@ class Replicas:
     router_efficiency: float = 1.0
     speculation: Speculation = NO_SPECULATION
     routing: str = "random"
+    load: Array = field(default_factory=lambda: np.zeros(0))
 
     def take(self, rows: Index) -> Replicas:
         """Some of the rows."""

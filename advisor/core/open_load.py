@@ -79,17 +79,18 @@ def split_cv2(arrival_cv: float, replicas: Index) -> Array:
 
 def open_load(curves: ServiceCurves, rows: Replicas, columns: int, workload: Workload) -> Served:
     """Evaluate rows under an open load, with no more than `columns` sequences in service."""
-    assert workload.request_rate_per_s is not None
-    offered, count = workload.request_rate_per_s * workload.peak_to_mean, len(rows.slots)
+    offered, count = rows.load * workload.peak_to_mean, len(rows.slots)
     saturation = rows.count * rows.router_efficiency * rows.saturation
     utilization, served = offered / saturation, np.minimum(offered, saturation)
     stable = np.flatnonzero(utilization < 1)
-    latency = dict.fromkeys(METRICS, undefined(count))
+    latency, slot_wait = dict.fromkeys(METRICS, undefined(count)), np.full(count, np.nan)
     in_service = rows.slots.astype(np.float64)
     if len(stable):
         few = rows.take(stable).within(columns)
-        arrivals = np.asarray(offered / (few.count * few.router_efficiency))
-        in_service[stable], found = _below_saturation(curves, few, arrivals, columns, workload)
+        arrivals = np.asarray(offered[stable] / (few.count * few.router_efficiency))
+        in_service[stable], slot_wait[stable], found = _below_saturation(
+            curves, few, arrivals, columns, workload
+        )
         latency = found
         if len(stable) < count:
             latency = {name: each.among(stable, count) for name, each in found.items()}
@@ -101,14 +102,16 @@ def open_load(curves: ServiceCurves, rows: Replicas, columns: int, workload: Wor
         requests_per_s=served,
         concurrency=served * latency["e2e"].mean,
         in_service=in_service,
+        slot_wait=slot_wait,
         latency=latency,
     )
 
 
 def _below_saturation(
     curves: ServiceCurves, rows: Replicas, arrivals: Array, columns: int, workload: Workload
-) -> tuple[Array, dict[str, Latency]]:
-    """The mean batch of replicas with these arrivals each [1/s], and the latencies."""
+) -> tuple[Array, Array, dict[str, Latency]]:
+    """The mean batch of replicas with these arrivals each [1/s], the mean wait for a place in it
+    [s], and the latencies."""
     used = np.bincount(rows.layout) > 0
     local = (np.cumsum(used) - 1)[rows.layout]
     table = curves.table(columns, np.flatnonzero(used))
@@ -144,7 +147,7 @@ def _below_saturation(
     tpot = _tpot(prompts, states, decode, workload, rows.speculation)
     itl = _itl(prompts, states, arriving.decode_step, tpot, rows.speculation)
     latency = {"ttft": ttft, "tpot": tpot, "itl": itl, "e2e": end_to_end(ttft, tpot, workload)}
-    return number.mean - number.queued, latency
+    return number.mean - number.queued, slot.mean, latency
 
 
 def _mean_decoding(

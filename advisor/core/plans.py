@@ -12,7 +12,18 @@ from functools import cached_property
 from typing import Any
 
 from advisor import __version__
-from advisor.core import answer, comparison, explanation, fitting, verification
+from advisor.core import (
+    answer,
+    batch_cost,
+    comparison,
+    crossing,
+    explanation,
+    fitting,
+    misses,
+    next_accelerators,
+    slo_sensitivity,
+    verification,
+)
 from advisor.core.decision import Decision
 from advisor.core.engines import serving_faults, version_warnings
 from advisor.core.enumeration import enumerate_layouts, precision_warnings
@@ -37,21 +48,18 @@ class Plan(Decision):
             self.request, self.evaluator, self.candidates, self.verdicts, self.simulated
         )
         shown = self.ranking[: self.request.max_candidates]
-        subject = self.recommended if self.recommended is not None else self.nearest
         return {
             "inputs": answer.inputs(self.request),
             "trace": answer.measured_trace(self.request.workload),
             "recommended": None if self.recommended is None else write.one(self.recommended),
             "reason": explanation.refusal(self),
             "nearest": None if self.nearest is None else write.one(self.nearest),
+            "missed_limits": misses.missed_limits(self),
             "pareto": [write.one(int(i)) for i in self.pareto[: self.request.max_candidates]],
             "candidates": [write.one(i) for i in shown],
             "candidates_total": len(self.candidates),
             "rejected": [one.as_dict() for one in self.rejected],
-            "replicas_vs_tensor_parallel": (
-                [] if subject is None else comparison.same_accelerators(self, subject)
-            ),
-            "explanation": explanation.explain(self),
+            **self._explained(),
             "assumptions": explanation.assumptions(self),
             "warnings": [
                 *(dict(each) for each in self.request.model.warnings),
@@ -60,6 +68,35 @@ class Plan(Decision):
                 *explanation.disagreements(self, self.simulated),
             ],
             "planner_version": __version__,
+        }
+
+    def _explained(self) -> dict[str, Any]:
+        """The choice beside others: in figures and, last, in sentences."""
+        subject = self.recommended if self.recommended is not None else self.nearest
+        full = self.request.explain == "full"
+        found: dict[str, Any] = {
+            "replicas_vs_tensor_parallel": [],
+            "crossing_loads": [] if full else None,  # None: not asked for
+            "batch_limit": None,
+        }
+        if subject is not None:
+            found["replicas_vs_tensor_parallel"] = comparison.in_both_ways(self, subject)
+            found["batch_limit"] = batch_cost.batch_limit(self, subject)
+        if subject is not None and full:
+            found["crossing_loads"] = crossing.crossing_loads(self, subject)
+        larger = next_accelerators.next_accelerators(self)
+        sensitivity = slo_sensitivity.slo_sensitivity(self)
+        sentences = [
+            *explanation.explain(self),
+            *batch_cost.in_words(found["batch_limit"]),
+            *crossing.in_words(found["crossing_loads"]),
+            *next_accelerators.in_words(larger),
+            *slo_sensitivity.in_words(self, sensitivity),
+        ]
+        return found | {
+            "next_accelerators": larger,
+            "slo_sensitivity": sensitivity,
+            "explanation": sentences,
         }
 
 

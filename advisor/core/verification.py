@@ -17,8 +17,9 @@ from itertools import chain, zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.core.candidates import Candidates
 from advisor.core.decision import Decision
-from advisor.core.evaluation import Candidates, Evaluator
+from advisor.core.evaluation import Evaluator
 from advisor.core.latency import LEVELS, Latency
 from advisor.core.load import Served
 from advisor.core.open_load import split_cv2
@@ -136,8 +137,8 @@ class BurstEvaluator(Evaluator):
         """Those of the plans that there is enough work left for, in this order."""
         return super().at([plan for plan in plans if self._simulated(*plan)])
 
-    def serve(self, layout: Index, serving: Index) -> Served:
-        """Rows that were simulated before."""
+    def serve(self, layout: Index, serving: Index, load: Array | None = None) -> Served:
+        """Rows that were simulated before, under the load of the request."""
         spare = self.request.limits.spare_replicas
         pairs = zip(layout.tolist(), serving.tolist(), strict=True)
         rows = [self._known[i, n + spare] for i, n in pairs]
@@ -427,6 +428,7 @@ def _measured(
         requests_per_s=rate,
         concurrency=np.array([concurrency]),
         in_service=np.array([np.average([p.run.in_service for p in parts], weights=replicas)]),
+        slot_wait=np.full(1, np.nan),
         latency=_latencies(parts),
     )
     return Simulated(sum(part.counted.stop - part.counted.start for part in parts), served)

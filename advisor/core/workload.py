@@ -25,6 +25,7 @@ METRICS = ("ttft", "tpot", "itl", "e2e")
 STATISTICS = ("mean", "p50", "p95", "p99")
 SLO_KEYS = tuple(f"{metric}_{statistic}_ms" for metric in METRICS for statistic in STATISTICS)
 STARTS = ("steady", "burst")
+EXPLANATIONS = ("brief", "full")
 OBJECTIVES = ("latency", "cost", "throughput", "balanced")
 WEIGHT_PRECISIONS = (
     "fp32", "bf16", "fp16", "fp8", "fp8_block", "int8", "int4_awq", "int4_gptq", "int4_g64",
@@ -161,6 +162,7 @@ class Limits:
     replicas: tuple[int, ...] | None = None
     spare_replicas: int = 0
     max_utilization: float = 0.95
+    min_met_probability: float | None = None
 
 
 @dataclass(frozen=True)
@@ -230,6 +232,7 @@ class PlanRequest:
     serving: Serving = field(default_factory=Serving)
     max_candidates: int = 50
     verify: bool = False
+    explain: str = "brief"
 
     @classmethod
     def from_mapping(
@@ -253,6 +256,7 @@ class PlanRequest:
             serving=ask["serving"],
             max_candidates=ask["max_candidates"],
             verify=ask["verify"],
+            explain=ask["explain"],
         )
 
 

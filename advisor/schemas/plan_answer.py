@@ -5,15 +5,31 @@ from __future__ import annotations
 from advisor.core.confidence import BASES
 from advisor.core.engines import SAMPLERS
 from advisor.core.hardware import ARITHMETIC
-from advisor.core.workload import ENGINES, KV_PRECISIONS, OBJECTIVES, SLO_KEYS, WEIGHT_PRECISIONS
+from advisor.core.workload import (
+    ENGINES,
+    EXPLANATIONS,
+    KV_PRECISIONS,
+    OBJECTIVES,
+    SLO_KEYS,
+    WEIGHT_PRECISIONS,
+)
 from advisor.schemas.base import Answer
 from advisor.schemas.common import MessageAnswer
 from advisor.schemas.containers import ListOf, MapOf, Section
 from advisor.schemas.fields import Choice, Currency, DecimalText, Flag, Number, Text, Whole
+from advisor.schemas.plan_explanation import (
+    VERDICTS,
+    BatchLimitAnswer,
+    CrossingAnswer,
+    FormatsAnswer,
+    MissedLimitAnswer,
+    NextAcceleratorsAnswer,
+    PlanInShortAnswer,
+    SloSensitivityAnswer,
+)
 from advisor.schemas.workload import LimitsBody, PrecisionBody, ServingBody, Tokens, WorkloadBody
 
 FITS = ("fits", "uncertain", "does_not_fit")
-VERDICTS = ("stable", "near_saturation", "unstable", "closed_loop", "saturated")
 LIMITS_OF_A_STEP = ("compute", "memory_bandwidth", "interconnect", "overhead")
 
 
@@ -92,6 +108,11 @@ class LoadAnswer(Answer):
     utilization = Number("Load as a share of saturation.", allow_none=True)
     mean_concurrency = Number("Requests in the plan, on average.", allow_none=True)
     concurrency_per_replica = Number("Requests in a replica, on average.", allow_none=True)
+    slot_wait_mean_ms = Number(
+        "Mean wait for a place in the batch, a part of TTFT [ms]; null: it has no end, or was "
+        "simulated and not told apart.",
+        allow_none=True,
+    )
 
 
 class CostAnswer(Answer):
@@ -219,13 +240,6 @@ class CandidateAnswer(Answer):
     )
 
 
-class RejectedPrecisionAnswer(Answer):
-    """Number formats that a layout was tried in."""
-
-    weights = Choice("", WEIGHT_PRECISIONS)
-    kv_cache = Choice("", KV_PRECISIONS)
-
-
 class RejectedAnswer(Answer):
     """A layout that cannot serve this, and what would help."""
 
@@ -235,29 +249,10 @@ class RejectedAnswer(Answer):
     expert_parallel = Whole()
     attention_data_parallel = Whole()
     decode_context_parallel = Whole()
-    precision = Section(RejectedPrecisionAnswer)
+    precision = Section(FormatsAnswer)
     code = Text("Stable identifier of the reason.")
     detail = Text("The reason, with figures.")
     remedy = Text("What would help.", allow_none=True)
-
-
-class SpentAnswer(Answer):
-    """The same accelerators, split another way."""
-
-    hardware = Text()
-    accelerators = Whole()
-    replicas = Whole()
-    tensor_parallel = Whole()
-    pipeline_parallel = Whole()
-    expert_parallel = Whole()
-    attention_data_parallel = Whole()
-    decode_context_parallel = Whole()
-    verdict = Choice("Under this load.", VERDICTS)
-    utilization = Number("Load as a share of saturation.", allow_none=True)
-    ttft_p95_ms = Number("[ms]", allow_none=True)
-    tpot_p95_ms = Number("[ms]", allow_none=True)
-    e2e_p95_ms = Number("[ms]", allow_none=True)
-    saturation_output_tokens_per_s = Number("The most it serves.", allow_none=True)
 
 
 class PlanInputsAnswer(Answer):
@@ -274,6 +269,7 @@ class PlanInputsAnswer(Answer):
     serving = Section(ServingBody)
     max_candidates = Whole()
     verify = Flag()
+    explain = Choice("", EXPLANATIONS)
 
 
 class TraceAnswer(Answer):
@@ -303,6 +299,9 @@ class PlanAnswer(Answer):
     nearest = Section(
         CandidateAnswer, "The plan that comes closest, where none is recommended.", allow_none=True
     )
+    missed_limits = ListOf(
+        Section(MissedLimitAnswer), "Limits that the nearest plan misses, the worst first."
+    )
     pareto = ListOf(
         Section(CandidateAnswer), "Front of p95 E2E against hourly cost, by rising cost."
     )
@@ -312,7 +311,25 @@ class PlanAnswer(Answer):
     )
     rejected = ListOf(Section(RejectedAnswer), "Layouts that cannot be, and why.")
     replicas_vs_tensor_parallel = ListOf(
-        Section(SpentAnswer), "The accelerators of the plan spent in every way its layouts allow."
+        Section(PlanInShortAnswer),
+        "The accelerators of the plan spent in every way its layouts allow.",
+    )
+    crossing_loads = ListOf(
+        Section(CrossingAnswer),
+        "Where another of these ways becomes the better one; empty: there is one way; null: not "
+        "asked for by `explain`.",
+        allow_none=True,
+    )
+    batch_limit = Section(
+        BatchLimitAnswer,
+        "Of the plan, where SLOs on TPOT keep its `serving.max_num_seqs` small; null: they do not.",
+        allow_none=True,
+    )
+    next_accelerators = ListOf(
+        Section(NextAcceleratorsAnswer), "What the next larger plans are like."
+    )
+    slo_sensitivity = ListOf(
+        Section(SloSensitivityAnswer), "What would be recommended with each SLO 20 % looser."
     )
     explanation = ListOf(Text(), "The choice in sentences.")
     assumptions = ListOf(Section(MessageAnswer), "What the figures rest on.")

@@ -11,7 +11,7 @@ from marshmallow import ValidationError, post_load, validates_schema
 
 from advisor.core.enumeration import MAX_LAYOUTS
 from advisor.core.errors import FieldError, InvalidInput
-from advisor.core.workload import OBJECTIVES, SLO_KEYS, Limits, Serving
+from advisor.core.workload import EXPLANATIONS, OBJECTIVES, SLO_KEYS, Limits, Serving
 from advisor.schemas.base import Answer, Closed
 from advisor.schemas.common import AnyJson, PageQuery, page_of
 from advisor.schemas.containers import Either, ListOf, MapOf, Section, plain
@@ -62,6 +62,12 @@ class PlanBody(Closed):
         "Simulate the plan recommended and those of the front, and give both answers.",
         load_default=False,
     )
+    explain = Choice(
+        "`full`: besides, where another way to spend the accelerators becomes the better one "
+        "(`crossing_loads`), and in `slo_sensitivity` tighter SLOs and those that the batch "
+        "follows. It takes two or three times as long.",
+        EXPLANATIONS, load_default="brief",
+    )  # fmt: skip
 
     @validates_schema
     def bound_the_search(self, data: dict[str, Any], **_: Any) -> None:

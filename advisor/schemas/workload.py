@@ -238,6 +238,11 @@ class LimitsBody(Closed):
     spare_replicas = Whole("Replicas that may be lost while the SLOs hold.", 0, 1000,
                            load_default=0)  # fmt: skip
     max_utilization = Number("Of saturation.", 1e-2, 1, load_default=0.95)
+    min_met_probability = Number(
+        "Least `met_probability` of a plan that is recommended, beside meeting every SLO; null: "
+        "meeting them is enough.",
+        0.5, 0.95, allow_none=True, load_default=None,
+    )  # fmt: skip
 
     @post_load
     def as_limits(self, data: dict[str, Any], **_: Any) -> Limits:

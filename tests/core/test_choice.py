@@ -17,7 +17,9 @@ from tests.core.strategies import examples
 values = st.one_of(st.integers(1, 6).map(float), st.just(math.nan))
 points = st.lists(st.tuples(values, values), max_size=12)
 rows = st.lists(
-    st.tuples(st.floats(1, 1.02), st.booleans(), st.integers(1, 4), st.integers(1, 4)),
+    st.tuples(
+        st.floats(1, 1.02), st.booleans(), st.integers(1, 4), st.floats(0.5, 0.7), st.integers(1, 4)
+    ),
     min_size=1, max_size=10,
 )  # fmt: skip
 
@@ -71,31 +73,50 @@ def distance(point, cheapest, fastest):
 @examples(150)
 @given(rows)
 def test_the_best_is_the_smallest_of_those_within_the_tie(table):
-    score, eligible, accelerators, ranks = (np.array(c) for c in zip(*table, strict=True))
-    found = best_of(score, eligible, accelerators, ranks)
+    score, eligible, accelerators, sure, ranks = (np.array(c) for c in zip(*table, strict=True))
+    found = best_of(score, eligible, accelerators, sure.__getitem__, ranks)
     if not eligible.any():
         assert found is None
         return
     limit = min(one[0] for one in table if one[1]) * (1 + TIE)
     near = [i for i, one in enumerate(table) if one[1] and one[0] <= limit]
     assert found is not None
-    fewest = min((table[i][2], table[i][3], table[i][0]) for i in near)
-    assert (accelerators[found], ranks[found], score[found]) == fewest
+    fewest = min(table[i][2] for i in near)
+    near = [i for i in near if table[i][2] == fewest]
+    surest = max(table[i][3] for i in near)
+    best = min((table[i][4], table[i][0]) for i in near if table[i][3] >= surest - 0.05)
+    assert (accelerators[found], ranks[found], score[found]) == (fewest, *best)
 
 
-ALL, ONES = np.ones(3, bool), np.ones(3, np.int64)
+ALL, ONES, SURE = np.ones(3, bool), np.ones(3, np.int64), np.ones(3).__getitem__
+
+
+def test_of_plans_alike_the_one_that_is_surer_to_meet_its_slos_is_taken():
+    """Four of TP1 at a coin toss cost what one of TP4 does that is well within its SLO."""
+    score, four = np.full(3, 27.52), np.full(3, 4)
+    ranks = np.array([1, 2, 4])
+    assert best_of(score, ALL, four, np.array([0.62, 0.9, 0.99]).__getitem__, ranks) == 2
+    assert best_of(score, ALL, four, np.array([0.62, 0.95, 0.99]).__getitem__, ranks) == 1
+    assert (
+        best_of(score, ALL, np.array([3, 4, 4]), np.array([0.62, 0.9, 0.99]).__getitem__, ranks)
+        == 0
+    )
+    assert (
+        best_of(score * [1, 1, 1.006], ALL, four, np.array([0.62, 0.6, 0.99]).__getitem__, ranks)
+        == 0
+    )
 
 
 def test_a_score_that_is_not_defined_is_never_chosen():
     score = np.array([np.nan, 2.0, np.inf])
-    assert best_of(score, ALL, ONES, ONES) == 1
-    assert best_of(score[[0, 2]], ALL[:2], ONES[:2], ONES[:2]) is None
+    assert best_of(score, ALL, ONES, SURE, ONES) == 1
+    assert best_of(score[[0, 2]], ALL[:2], ONES[:2], SURE, ONES[:2]) is None
 
 
 def test_plans_that_cost_nothing_can_be_compared():
     """A caller's own machines may have the price 0."""
     free = np.zeros(3)
-    assert best_of(free, ALL, np.array([3, 1, 2]), ONES) == 1
+    assert best_of(free, ALL, np.array([3, 1, 2]), SURE, ONES) == 1
     assert knee(np.array([3.0, 2.0, 1.0]), free, ALL) == 2
 
 

@@ -246,6 +246,7 @@ PLAN: dict[str, Any] = {
         "replicas": [1, 2],
         "spare_replicas": 0,
         "max_utilization": 0.9,
+        "min_met_probability": 0.6,
     },
     "serving": {
         "engine": "vllm",
@@ -257,6 +258,7 @@ PLAN: dict[str, Any] = {
     },
     "max_candidates": 10,
     "verify": True,
+    "explain": "full",
 }
 BREAK_EVEN: dict[str, Any] = economics_examples.BREAK_EVEN["a published training cost"]
 OVER_TIME: dict[str, Any] = economics_examples.BREAK_EVEN["over time"] | {

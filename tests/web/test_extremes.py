@@ -24,7 +24,12 @@ PLAN: dict[str, Any] = {
         "prefix_cache_hit": 0,
     },
     "slo": {"ttft_p95_ms": 1000, "e2e_mean_ms": 50_000},
-    "limits": {"max_accelerators": 8, "tensor_parallel": [1, 2], "max_utilization": 0.9},
+    "limits": {
+        "max_accelerators": 8,
+        "tensor_parallel": [1, 2],
+        "max_utilization": 0.9,
+        "min_met_probability": 0.5,
+    },
     "serving": {
         "memory_utilization": 0.9,
         "max_num_seqs": 256,
