@@ -24,6 +24,7 @@ from advisor.core import (
     slo_sensitivity,
     verification,
 )
+from advisor.core.batching_comparison import continuous_vs_static
 from advisor.core.decision import Decision
 from advisor.core.engines import serving_faults, version_warnings
 from advisor.core.enumeration import enumerate_layouts, precision_warnings
@@ -78,10 +79,12 @@ class Plan(Decision):
             "replicas_vs_tensor_parallel": [],
             "crossing_loads": [] if full else None,  # None: not asked for
             "batch_limit": None,
+            "continuous_vs_static": [],
         }
         if subject is not None:
             found["replicas_vs_tensor_parallel"] = comparison.in_both_ways(self, subject)
             found["batch_limit"] = batch_cost.batch_limit(self, subject)
+            found["continuous_vs_static"] = continuous_vs_static(self, subject)
         if subject is not None and full:
             found["crossing_loads"] = crossing.crossing_loads(self, subject)
         larger = next_accelerators.next_accelerators(self)

@@ -32,6 +32,7 @@ WEIGHT_PRECISIONS = (
     "int4_g32", "int4_channel", "nf4", "mxfp4", "nvfp4",
 )  # fmt: skip
 KV_PRECISIONS = ("bf16", "fp16", "fp8", "int8")
+BATCHINGS = ("continuous", "static")
 ROUTINGS = ("random", "least_loaded")
 ENGINES = ("vllm", "sglang", "tensorrt_llm", "generic")
 BURSTIEST_MODELLED = 3.0

@@ -6,6 +6,7 @@ from advisor.core.confidence import BASES
 from advisor.core.engines import SAMPLERS
 from advisor.core.hardware import ARITHMETIC
 from advisor.core.workload import (
+    BATCHINGS,
     ENGINES,
     EXPLANATIONS,
     KV_PRECISIONS,
@@ -255,6 +256,25 @@ class RejectedAnswer(Answer):
     remedy = Text("What would help.", allow_none=True)
 
 
+class BatchingAnswer(Answer):
+    """The plan under one kind of batching."""
+
+    batching = Choice(
+        "`continuous`: a request joins the batch at the next step, and leaves it when it is "
+        "answered; `static`: a batch begins with what waits, and ends with its longest answer.",
+        BATCHINGS,
+    )  # fmt: skip
+    slots = Whole("Most sequences of a batch [per replica].")
+    verdict = Choice("Under this load.", VERDICTS)
+    utilization = Number("Load as a share of saturation; null: not known of this kind of load.",
+                         allow_none=True)  # fmt: skip
+    ttft_p95_ms = Number("[ms]; of static batches simulated, where `verify` asks for it.",
+                         allow_none=True)  # fmt: skip
+    tpot_p95_ms = Number("[ms]; likewise.", allow_none=True)
+    e2e_p95_ms = Number("[ms]; likewise.", allow_none=True)
+    saturation_output_tokens_per_s = Number("The most it serves.", allow_none=True)
+
+
 class PlanInputsAnswer(Answer):
     """The request with every default filled in: itself a request with the same answer, once the
     profiles that were given whole are stored."""
@@ -330,6 +350,11 @@ class PlanAnswer(Answer):
     )
     slo_sensitivity = ListOf(
         Section(SloSensitivityAnswer), "What would be recommended with each SLO 20 % looser."
+    )
+    continuous_vs_static = ListOf(
+        Section(BatchingAnswer),
+        "The plan with continuous batching, as all plans here, and with static batches; empty with "
+        "speculative decoding, which is not known of these.",
     )
     explanation = ListOf(Text(), "The choice in sentences.")
     assumptions = ListOf(Section(MessageAnswer), "What the figures rest on.")
