@@ -237,11 +237,13 @@ class CandidateWriter:
         found, workload = self.simulated[row], self.request.workload
         answer: dict[str, Any] = {"requests": found.requests, "reason": found.reason}
         if found.served is None:
-            empty = ("latency", "throughput", "agreement", "slo_met")
+            empty = ("preemptions_per_request", "latency", "throughput", "agreement", "slo_met")
             return answer | dict.fromkeys(empty)
         served = found.served
         rate = float(served.requests_per_s[0])
+        preemptions = found.preemptions
         return answer | {
+            "preemptions_per_request": None if preemptions is None else rounded(preemptions),
             "latency": _latency(_milliseconds(served), 0),
             "throughput": {
                 "output_tokens_per_s": rounded(rate * workload.output_tokens.mean),

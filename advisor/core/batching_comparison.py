@@ -19,8 +19,8 @@ from advisor.core.units import MS_PER_S
 STATIC_MEASURED, _STATIC_WARM_UP = 2000, 500
 """Requests of a simulation of static batches that are measured, and that come before them."""
 
-_MOST_CLIENTS = 20_000
-"""More clients of a replica are not simulated: their requests alone would take seconds."""
+_MOST_TOKENS, _MOST_REQUESTS = 30_000_000, 20_000
+"""Answers that a simulation of static batches writes at most: some tenths of a second."""
 
 _SEED = 20_240_602
 
@@ -86,7 +86,7 @@ def _static(plan: Decision, row: Candidates) -> dict[str, Any]:
 def _of_one_replica(plan: Decision, serving: int, slots: int) -> Requests | None:
     """What one of the replicas is sent: its part of an open load at random, or of the clients (of
     the replicas with most), or enough for two full batches. None of a burst, which has no steady
-    part, and of too many clients."""
+    part, and where that is too much."""
     workload, count = plan.request.workload, STATIC_MEASURED
     if workload.start == "burst":
         return None
@@ -96,8 +96,9 @@ def _of_one_replica(plan: Decision, serving: int, slots: int) -> Requests | None
         load, before = replace(workload, request_rate_per_s=rate, arrival_cv=cv), _STATIC_WARM_UP
     else:
         clients = 2 * slots if workload.saturate else -(-(workload.concurrency or 1) // serving)
-        if clients > _MOST_CLIENTS:
-            return None
         load = replace(workload, concurrency=clients, saturate=False)
         before = max(_STATIC_WARM_UP, 2 * clients)
-    return sample_requests(load, count + before, np.random.default_rng(_SEED))
+    count += before
+    if count > _MOST_REQUESTS or count * workload.output_tokens.mean > _MOST_TOKENS:
+        return None
+    return sample_requests(load, count, np.random.default_rng(_SEED))

@@ -62,6 +62,7 @@ def closed(curves: ServiceTable, rows: Replicas, workload: Workload) -> Served:
         concurrency=rows.load,
         in_service=np.asarray(batch),
         slot_wait=np.asarray(sum(w * x.slot_wait for w, x in zip(weights, loops, strict=True))),
+        full=np.asarray(rows.slots <= rows.load / rows.count, dtype=np.float64),
         latency=latency,
     )
 
@@ -109,6 +110,7 @@ def saturated(curves: ServiceTable, rows: Replicas, workload: Workload) -> Serve
         concurrency=(rows.count * rows.slots).astype(np.float64),
         in_service=rows.slots.astype(np.float64),
         slot_wait=np.full(len(total), np.nan),
+        full=np.ones(len(total)),
         latency={
             "ttft": none,
             "tpot": tpot,

@@ -29,6 +29,13 @@ BOUND_NAMES = {
 DISAGREEMENT = 1.2
 """Closed form and simulation are said to differ where one is more than this times the other."""
 
+FULL = 0.005
+"""Share of requests that find a full KV cache from which preemption is warned of: below it, mean
+TPOT was within 8 % of the simulator's, and TTFT but in one of 70 loads, within 10 %."""
+
+ROOMY = 0.95
+"""Share of the requests that the KV cache holds at their mean context, at which it hardly fills."""
+
 FITTED = 1.5
 """Lengths of a trace are said to be no log-normal's where these vary so many times as much or as
 little."""
@@ -123,10 +130,10 @@ def _bottleneck(plan: Decision, row: int) -> str:
 
 def _slots(plan: Decision, row: int) -> list[str]:
     index = int(plan.candidates.layout[row])
-    settings, memory = plan.evaluator.settings[index], plan.evaluator.memory
+    settings = plan.evaluator.settings[index]
     groups = plan.evaluator.layouts[index].split.attention_data_parallel
     slots = int(plan.evaluator.slots[index])
-    if memory.max_concurrency[index] < settings.max_num_seqs * groups:
+    if _limited_by_memory(plan, row):
         return [
             f"Concurrency is capacity-bound: the KV cache holds {slots} requests of this length a "
             f"replica, fewer than the engine's limit of {settings.max_num_seqs * groups}."
@@ -232,7 +239,7 @@ def warnings(plan: Decision) -> list[dict[str, str]]:
             )
         )
     if subject is not None:
-        found += _lowered_default(plan, subject)
+        found += _lowered_default(plan, subject) + _preemption(plan, subject)
     variation = plan.request.workload.arrival_cv
     if plan.request.workload.mode == "open" and variation > BURSTIEST_MODELLED:
         detail = (
@@ -252,6 +259,32 @@ def warnings(plan: Decision) -> list[dict[str, str]]:
             )
         )
     return found
+
+
+def _preemption(plan: Decision, row: int) -> list[dict[str, str]]:
+    if not _limited_by_memory(plan, row) or plan.candidates.served.full[row] < FULL:
+        return []
+    full, workload = float(plan.candidates.served.full[row]), plan.request.workload
+    most = workload.output_tokens.mean / max(workload.new_input_tokens, 1.0)
+    index = int(plan.candidates.layout[row])
+    groups = plan.evaluator.layouts[index].split.attention_data_parallel
+    fewer = max(int(ROOMY * plan.evaluator.memory.max_concurrency[index]) // groups, 1)
+    detail = (
+        f"{rounded_plain(100 * full)} % of the requests find the KV cache full: those admitted "
+        f"last lose their place to the growing context of others and are computed anew, up to "
+        f"{rounded_plain(most)} times each. That is not in the figures: simulated, a full replica "
+        "serves up to a sixth less than said, and waits near saturation are several times as long. "
+        f"Ask with max_num_seqs {fewer}, at which hardly any is, or set verify."
+    )
+    return [_message("preemption_likely", detail)]
+
+
+def _limited_by_memory(plan: Decision, row: int) -> bool:
+    """Whether the KV cache holds fewer requests than the engine would run."""
+    index, evaluator = int(plan.candidates.layout[row]), plan.evaluator
+    groups = evaluator.layouts[index].split.attention_data_parallel
+    most = evaluator.settings[index].max_num_seqs * groups
+    return bool(evaluator.memory.max_concurrency[index] < most)
 
 
 def _lengths_not_fitted(workload: Workload) -> list[dict[str, str]]:

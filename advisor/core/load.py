@@ -24,9 +24,10 @@ class Served:
     """What plans do under the load; arrays of shape (rows,), rates for the whole plan.
 
     `in_service` is the mean batch of one replica, `concurrency` the mean number of requests in the
-    plan from arrival to last token. `utilization` is the load as a share of saturation. `slot_wait`
-    is the mean time that a request waits for a place in the batch [s], a part of TTFT: NaN where it
-    has no end, or was simulated and not told apart.
+    plan from arrival to last token, `full` the share of requests that find every slot of their
+    replica taken. `utilization` is the load as a share of saturation. `slot_wait` is the mean time
+    that a request waits for a place in the batch [s], a part of TTFT: NaN where it has no end, or
+    was simulated and not told apart.
     """
 
     verdict: NDArray[np.str_]
@@ -36,6 +37,7 @@ class Served:
     concurrency: Array
     in_service: Array
     slot_wait: Array
+    full: Array
     latency: Mapping[str, Latency]
 
     def take(self, rows: Index) -> Served:

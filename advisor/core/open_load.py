@@ -84,13 +84,14 @@ def open_load(curves: ServiceCurves, rows: Replicas, columns: int, workload: Wor
     utilization, served = offered / saturation, np.minimum(offered, saturation)
     stable = np.flatnonzero(utilization < 1)
     latency, slot_wait = dict.fromkeys(METRICS, undefined(count)), np.full(count, np.nan)
-    in_service = rows.slots.astype(np.float64)
+    in_service, full = rows.slots.astype(np.float64), np.ones(count)
     if len(stable):
         few = rows.take(stable).within(columns)
         arrivals = np.asarray(offered[stable] / (few.count * few.router_efficiency))
-        in_service[stable], slot_wait[stable], found = _below_saturation(
+        number, slot_wait[stable], found = _below_saturation(
             curves, few, arrivals, columns, workload
         )
+        in_service[stable], full[stable] = number.mean - number.queued, number.wait_probability
         latency = found
         if len(stable) < count:
             latency = {name: each.among(stable, count) for name, each in found.items()}
@@ -103,14 +104,15 @@ def open_load(curves: ServiceCurves, rows: Replicas, columns: int, workload: Wor
         concurrency=served * latency["e2e"].mean,
         in_service=in_service,
         slot_wait=slot_wait,
+        full=full,
         latency=latency,
     )
 
 
 def _below_saturation(
     curves: ServiceCurves, rows: Replicas, arrivals: Array, columns: int, workload: Workload
-) -> tuple[Array, Array, dict[str, Latency]]:
-    """The mean batch of replicas with these arrivals each [1/s], the mean wait for a place in it
+) -> tuple[Stationary, Array, dict[str, Latency]]:
+    """The number in replicas with these arrivals each [1/s], the mean wait for a place in the batch
     [s], and the latencies."""
     used = np.bincount(rows.layout) > 0
     local = (np.cumsum(used) - 1)[rows.layout]
@@ -147,7 +149,7 @@ def _below_saturation(
     tpot = _tpot(prompts, states, decode, workload, rows.speculation)
     itl = _itl(prompts, states, arriving.decode_step, tpot, rows.speculation)
     latency = {"ttft": ttft, "tpot": tpot, "itl": itl, "e2e": end_to_end(ttft, tpot, workload)}
-    return number.mean - number.queued, slot.mean, latency
+    return number, slot.mean, latency
 
 
 def _mean_decoding(

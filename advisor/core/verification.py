@@ -87,10 +87,11 @@ class Work:
 
 @dataclass(frozen=True)
 class Simulated:
-    """What was measured of so many requests, as one row of an evaluation; or the `reason` why
-    nothing was."""
+    """What was measured of so many requests, as one row of an evaluation, and how often a request
+    was preempted on average; or the `reason` why nothing was."""
 
     requests: int = 0
+    preemptions: float | None = None
     served: Served | None = None
     reason: str | None = None
 
@@ -429,9 +430,13 @@ def _measured(
         concurrency=np.array([concurrency]),
         in_service=np.array([np.average([p.run.in_service for p in parts], weights=replicas)]),
         slot_wait=np.full(1, np.nan),
+        full=np.full(1, np.nan),
         latency=_latencies(parts),
     )
-    return Simulated(sum(part.counted.stop - part.counted.start for part in parts), served)
+    sent = sum(part.replicas * len(part.run.requests) for part in parts)
+    preemptions = sum(part.replicas * part.run.evictions for part in parts) / sent
+    counted = sum(part.counted.stop - part.counted.start for part in parts)
+    return Simulated(counted, preemptions, served)
 
 
 _VERDICTS = {"open": "stable", "closed": "closed_loop", "saturated": "saturated"}

@@ -193,6 +193,10 @@ class VerificationAnswer(Answer):
 
     requests = Whole("Requests measured, after the warm-up; all of a trace.")
     reason = Text("Why the plan was not simulated; null: it was.", allow_none=True)
+    preemptions_per_request = Number(
+        "How often the KV cache was full and a request lost its place in it, to be computed anew.",
+        allow_none=True,
+    )  # fmt: skip
     latency = Section(LatencyAnswer, allow_none=True)
     throughput = Section(MeasuredThroughputAnswer, allow_none=True)
     agreement = Section(AgreementAnswer, allow_none=True)
@@ -268,7 +272,8 @@ class BatchingAnswer(Answer):
     verdict = Choice("Under this load.", VERDICTS)
     utilization = Number("Load as a share of saturation; null: not known of this kind of load.",
                          allow_none=True)  # fmt: skip
-    ttft_p95_ms = Number("[ms]; of static batches simulated, where `verify` asks for it.",
+    ttft_p95_ms = Number("[ms]; of static batches simulated, where `verify` asks for it; null: "
+                         "not, or too many requests.",
                          allow_none=True)  # fmt: skip
     tpot_p95_ms = Number("[ms]; likewise.", allow_none=True)
     e2e_p95_ms = Number("[ms]; likewise.", allow_none=True)
