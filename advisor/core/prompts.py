@@ -13,12 +13,16 @@ share a step, states count groups of them. Rows are plans.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.core.length_totals import COARSE, FINE, Totals, totals
+from advisor.core.lengths import Length
 from advisor.core.occupancy import States
 from advisor.core.renewal import chances, dispersion, met
 
@@ -55,7 +59,9 @@ class Prompts:
     between, each of `chunks` steps, or `room` of them in one step (in groups of `group`), which is
     `full` [s] long then, arrays of shape (rows,). `load` is the share of time that they take in
     full steps, `idle` the probability that no sequence decodes, so that without prompts no step is
-    under way, `length_cv2` the squared variation of their lengths."""
+    under way, `length_cv2` the squared variation of their lengths, `lengths` what these are a
+    mixture of, if they are one. `kinds` are the mean prompts of kinds of requests that are told
+    apart, over that of all."""
 
     arrivals: Array
     arrivals_cv2: Array
@@ -66,6 +72,8 @@ class Prompts:
     load: Array
     idle: Array
     length_cv2: float
+    lengths: Length | None = None
+    kinds: tuple[float, ...] = (1.0,)
 
     @property
     def pace(self) -> Array:
@@ -79,8 +87,10 @@ class Prompts:
 
     def take(self, rows: Index | slice) -> Prompts:
         """Some of the rows."""
-        arrays = (f.name for f in fields(self) if f.name != "length_cv2")
-        return replace(self, **{name: getattr(self, name)[rows] for name in arrays})
+        return replace(self, **{name: getattr(self, name)[rows] for name in _ARRAYS})
+
+
+_ARRAYS = [f.name for f in fields(Prompts) if f.name not in ("length_cv2", "lengths", "kinds")]
 
 
 @dataclass(frozen=True)
@@ -101,13 +111,13 @@ class PromptChain:
     _steps: Array
     _samples: Array
 
-    def decode(self, steps: float) -> Array:
-        """Mean time of so many steps after a prompt was computed [s], (rows,).
+    def decode(self, steps: float, kind: int = 0) -> Array:
+        """Mean time of so many steps after a prompt of a kind was computed [s], (rows,).
 
         They begin behind the prompts that came while it was: steps * mean + h(start) - h(end), with
         h the potentials of the chain. h(end) fades as the chain forgets.
         """
-        transitions, samples = steps / self._steps, self._samples
+        transitions, samples = steps / self._steps, self._samples[kind]
         place = np.minimum(transitions, _SAMPLED)
         low = np.minimum(place.astype(np.int64), _SAMPLED - 1)
         row, part = np.arange(len(low)), place - low
@@ -153,7 +163,11 @@ class PromptChain:
         """Steps that a share of all steps does not exceed, (rows, levels) [s]; where lengths vary,
         each step with prompts stands for three, of shorter, mean and longer ones."""
         values, shares = self.step, self.share
-        if self.prompts.length_cv2:
+        if self.prompts.lengths:
+            found = totals(self.prompts.lengths, FINE)
+            values = np.concatenate(_longer_steps(values, self.prompts, found), axis=1)
+            shares = np.concatenate([shares * chance for chance in found.chances], axis=1)
+        elif self.prompts.length_cv2:
             plain, states = values[:, :1], np.arange(values.shape[1])
             together = np.minimum(states, self.prompts.room[:, None]) * self.prompts.group[:, None]
             sigma = np.sqrt(np.log1p(self.prompts.length_cv2 / np.maximum(together, 1)))
@@ -184,7 +198,8 @@ def solve(step: Array, prompts: Prompts, states: Index) -> PromptChain:
     """The stationary chain of each row, of so many `states` (rows,). `step` (rows, states) are the
     steps with 0, 1, ... groups of prompts, no more than the room [s]; the last state stands for all
     above it."""
-    share, found = np.zeros_like(step), np.empty((7 + _SAMPLED, len(step)))
+    share, samples = np.zeros_like(step), (len(prompts.kinds), 1 + _SAMPLED)
+    found = np.empty((6 + math.prod(samples), len(step)))
     kinds = np.where(prompts.group > 1, -states, states)
     for kind in set(kinds.tolist()):
         alike, size = np.flatnonzero(kinds == kind), abs(kind)
@@ -193,8 +208,9 @@ def solve(step: Array, prompts: Prompts, states: Index) -> PromptChain:
             share[rows, :size], found[:, rows] = _solved(step[rows, :size], prompts.take(rows))
     gap, gap_variance, drift, wait, wait_variance, steps = found[:6]
     return PromptChain(
-        prompts, step, share, gap, gap_variance, drift, wait, wait_variance, steps, found[6:]
-    )
+        prompts, step, share, gap, gap_variance, drift, wait, wait_variance, steps,
+        found[6:].reshape(*samples, -1),
+    )  # fmt: skip
 
 
 def _solved(step: Array, prompts: Prompts) -> tuple[Array, Array]:
@@ -203,7 +219,10 @@ def _solved(step: Array, prompts: Prompts) -> tuple[Array, Array]:
     served = np.minimum(states, prompts.room[:, None])
     steps = np.where(states > 0, prompts.chunks[:, None], 1.0)
     seconds = step * steps
-    moves = _moves(prompts, seconds, _lengths(seconds, step, served, prompts), served)
+    lengths, chances = _lengths(seconds, step, served, prompts)
+    if prompts.lengths:
+        seconds = np.matvec(lengths.swapaxes(1, 2), chances)
+    moves = _moves(prompts, seconds, lengths, chances, served)
     system = np.linalg.inv(np.eye(len(states)) - moves.moves + 1.0)
     visits = np.maximum(system.sum(axis=1), 0.0)
     visits /= visits.sum(axis=1, keepdims=True)
@@ -215,48 +234,83 @@ def _solved(step: Array, prompts: Prompts) -> tuple[Array, Array]:
     computed = visits * served
     computed[:, 1] += 1e-300  # where prompts come so rarely that none is seen
     computed /= computed.sum(axis=1, keepdims=True)
-    begun = [np.vecmat(computed, moves.behind)]
+    potentials = [potential]
     for _ in range(_SAMPLED):
-        begun.append(np.vecmat(begun[-1], moves.moves))
+        potentials.append(np.matvec(moves.moves, potentials[-1]))
+    begun = _begun(prompts, seconds, computed, served, moves)
+    samples = (np.vecdot(each, potentials) for each in begun)
     share = visits * steps / pace[:, None]
-    variance = np.vecdot(share, step**2) - gap**2
-    drift = np.vecdot(visits, excess * (2 * potential - excess)) / pace
+    square, sums = step**2, excess * (2 * potential - excess)
+    if moves.each is not None:
+        off = chances[:, None] * (lengths - seconds[:, None])
+        uneven = (off * (lengths - seconds[:, None])).sum(axis=1)
+        square += uneven / steps
+        sums += uneven + 2 * (off * _means(moves.each, potential)).sum(axis=1)
+    variance, drift = np.vecdot(share, square) - gap**2, np.vecdot(visits, sums) / pace
     wait, wait_variance = _wait(prompts, step, seconds, moves, visits, gap)
     columns = gap, np.maximum(variance, 0.0), np.maximum(drift, 0.0), wait, wait_variance, pace
-    return share, np.array([*columns, *np.vecdot(begun, potential)])
+    return share, np.array([*columns, *(row for each in samples for row in each)])
+
+
+def _begun(
+    prompts: Prompts, seconds: Array, computed: Array, served: Index, moves: _Moves
+) -> Iterator[Array]:
+    """The states in which requests of each kind begin to decode, (rows, states): behind what came
+    while their prompt was `computed` with others (rows, states), the longer the longer it is."""
+    for length in prompts.kinds:
+        behind = moves.behind
+        if length != 1:
+            amounts = np.maximum(served + (length - 1) / prompts.group[:, None], 0.0)
+            times = _as_long(seconds, prompts, amounts)[:, None]
+            left = np.arange(served.shape[1]) - served
+            behind = reached(prompts, times, left, seen=True)[:, 0]
+        yield np.vecmat(computed, behind)
 
 
 @dataclass(frozen=True)
 class _Moves:
     """Where the transitions of some rows lead from each state: `moves` (rows, states, states) in
     general, `behind` those that another request's arrival is in. Times of transitions [s] are the
-    `lengths` (rows, variants, states), alike likely; `seen` are the moves in these as an arrival
-    sees them, `ahead` (rows, variants, nodes, states, states) those up to a moment of each, None
-    where all who wait have room."""
+    `lengths` (rows, variants, states), of which `chances` (variants,) tells how likely they are,
+    and `each` has the moves, None where there is one; `seen` are these moves as an arrival sees
+    them, `ahead` (rows, variants, nodes, states, states) those up to a moment of each, None where
+    all who wait have room."""
 
     lengths: Array
+    chances: Array
     moves: Array
+    each: Array | None
     behind: Array
     seen: Array
     ahead: Array | None
 
 
-def _moves(prompts: Prompts, seconds: Array, lengths: Array, served: Index) -> _Moves:
+def _moves(
+    prompts: Prompts, seconds: Array, lengths: Array, chances: Array, served: Index
+) -> _Moves:
     left = np.arange(served.shape[1]) - served
     rows, variants, states = lengths.shape
     nodes = variants * len(_NODES) if (prompts.room < states).any() else 0
     within = (lengths[:, :, None] * _NODES[:, None]).reshape(rows, -1, states)[:, :nodes]
     if not prompts.renewing:
         each = reached(prompts, np.concatenate([within, lengths], axis=1), left)
-        moves = behind = each[:, nodes:].sum(axis=1) / variants
+        of_each = each[:, nodes:]
+        moves = behind = _expected(of_each, chances)
     else:
-        moves = reached(prompts, lengths, left).sum(axis=1) / variants
+        of_each = reached(prompts, lengths, left)
+        moves = _expected(of_each, chances)
         mean = seconds[:, None] if variants > 1 else lengths[:, :0]
         times = np.concatenate([within, lengths, mean], axis=1)
         each = reached(prompts, times, left, seen=True)
         behind = each[:, -1]
     ahead = each[:, :nodes].reshape(rows, variants, -1, states, states) if nodes else None
-    return _Moves(lengths, moves, behind, each[:, nodes : nodes + variants], ahead)
+    seen, several = each[:, nodes : nodes + variants], of_each if variants > 1 else None
+    return _Moves(lengths, chances, moves, several, behind, seen, ahead)
+
+
+def _expected(moves: Array, chances: Array) -> Array:
+    """Moves in times of which each has its chance, (rows, states, states)."""
+    return np.asarray(sum(moves[:, i] * chance for i, chance in enumerate(chances.tolist())))
 
 
 def _wait(
@@ -273,7 +327,7 @@ def _wait(
     seen = visits / np.vecdot(visits, seconds)[:, None]
     alone = prompts.idle * seen[:, 0] * seconds[:, 0]
     seen[:, 0] *= 1 - prompts.idle
-    weight = lengths * (seen / lengths.shape[1])[:, None]
+    weight = lengths * seen[:, None] * moves.chances[:, None]
     if prompts.renewing:
         weight = _as_seen(weight, prompts, gap)
     weight = weight[:, :, None] / len(_NODES)
@@ -329,15 +383,43 @@ def _as_seen(weight: Array, prompts: Prompts, gap: Array) -> Array:
     return np.asarray(tilted / whole * weight.sum(axis=-1, keepdims=True))
 
 
-def _lengths(seconds: Array, step: Array, served: Array, prompts: Prompts) -> Array:
-    """Times of the transitions [s], alike likely, (rows, variants, states): one, or where lengths
-    vary two, a deviation of them to each side."""
+def _lengths(seconds: Array, step: Array, served: Index, prompts: Prompts) -> tuple[Array, Array]:
+    """Times of the transitions [s], (rows, variants, states), and how likely each is, (variants,):
+    one, or where lengths vary two, a deviation of them to each side, of a mixture some more."""
     if not prompts.length_cv2:
-        return seconds[:, None]
+        return seconds[:, None], np.ones(1)
+    if prompts.lengths:
+        found = totals(prompts.lengths, COARSE)
+        each = _longer_steps(seconds, prompts, found, all_of_them=True)
+        return np.stack(each, axis=1), found.chances
     plain = step[:, :1] * np.where(served > 0, prompts.chunks[:, None], 1.0)
     together = np.maximum(served * prompts.group[:, None], 1)
     off = np.minimum(np.sqrt(prompts.length_cv2 / together), 0.98) * (seconds - plain)
-    return np.stack([seconds - off, seconds + off], axis=1)
+    return np.stack([seconds - off, seconds + off], axis=1), np.full(2, 0.5)
+
+
+def _longer_steps(
+    step: Array, prompts: Prompts, found: Totals, all_of_them: bool = False
+) -> list[Array]:
+    """Steps of shape (rows, states) with as many prompts that are shorter or longer in all, one for
+    each node: steps with as many more or fewer mean prompts. What has no room is left for later,
+    or, `all_of_them`, computed in further steps."""
+    served = np.minimum(np.arange(step.shape[1]), prompts.room[:, None])
+    amounts = served * found.of(served * prompts.group[:, None])
+    if not all_of_them:
+        amounts = np.minimum(amounts, prompts.room[:, None])
+    return [_as_long(step, prompts, each) for each in amounts]
+
+
+def _as_long(seconds: Array, prompts: Prompts, amounts: Array) -> Array:
+    """Times of transitions that compute these amounts, in mean prompts (or groups of them): between
+    those of whole numbers; beyond a step's room in proportion."""
+    room = np.minimum(prompts.room, seconds.shape[1] - 1)[:, None]
+    within = np.minimum(amounts, room)
+    low = np.minimum(within.astype(np.int64), np.maximum(room - 1, 0))
+    part, row = within - low, np.arange(len(seconds))[:, None]
+    between = seconds[row, low] * (1 - part) + seconds[row, low + 1] * part
+    return np.asarray(between * np.maximum(amounts / room, 1.0))
 
 
 def _means(chance: Array, values: Array) -> Array:
