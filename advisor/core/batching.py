@@ -68,13 +68,13 @@ class ServiceCurves:
     workload: Workload
     batched_tokens: Array
 
-    def room(self, layout: Index, decode: Array, of: Prompted) -> tuple[Array, Index]:
+    def room(self, layout: Index, decode: Array, of: Prompted) -> tuple[Array, Array]:
         """Steps that a mean prompt takes beside so many sequences, and how many prompts fit a step,
         (rows,). What the last step of a prompt leaves is the next one's: not a whole number."""
         prompt = of.prompt_tokens.mean
         tokens = self.batched_tokens[layout, 0] - decode * self.steps.speculation.verified
         tokens = np.maximum(tokens, 1.0)
-        return np.maximum(prompt / tokens, 1.0), np.maximum(tokens // prompt, 1.0).astype(np.int64)
+        return np.maximum(prompt / tokens, 1.0), np.maximum(tokens / prompt, 1.0)
 
     def own_prompt(self, layout: Index, decode: Array, of: RequestClass) -> Array:
         """Time that a prompt of a class takes alone beside so many sequences, (rows,) [s]."""

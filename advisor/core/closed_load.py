@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.batching import ServiceTable
-from advisor.core.class_latency import Latencies, OfAnswer, latencies, mean_gap
+from advisor.core.class_latency import OfAnswer, OfPrompt, latencies, mean_gap
 from advisor.core.latency import (
     LEVELS,
     Latency,
@@ -19,7 +18,6 @@ from advisor.core.latency import (
     root_sum,
     shifted,
     step_levels,
-    undefined,
     weighted,
 )
 from advisor.core.lengths import Component, RequestClass
@@ -51,6 +49,12 @@ def closed(curves: ServiceTable, rows: Replicas, workload: Workload) -> Served:
     weights = [rate * rows.router_efficiency / served for rate in rates]
     saturation = rows.count * rows.router_efficiency * rows.saturation
     batch = sum(w * np.maximum(x.in_service, 1.0) for w, x in zip(weights, loops, strict=True))
+    latency, classes = latencies(
+        workload, len(served),
+        lambda one: weighted(weights, [loop.ttft(one) for loop in loops]),
+        lambda one, answer: weighted(weights, [loop.tpot(one, answer) for loop in loops]),
+        lambda _: weighted(weights, [loop.itl for loop in loops]),
+    )  # fmt: skip
     return Served(
         verdict=np.full(len(served), "closed_loop"),
         utilization=served / saturation,
@@ -59,11 +63,8 @@ def closed(curves: ServiceTable, rows: Replicas, workload: Workload) -> Served:
         concurrency=rows.load,
         in_service=np.asarray(batch),
         slot_wait=np.asarray(sum(w * x.slot_wait for w, x in zip(weights, loops, strict=True))),
-        latency=_both(weights, [loop.latency for loop in loops]),
-        classes={
-            name: _both(weights, [loop.classes[name] for loop in loops])
-            for name in loops[0].classes
-        },
+        latency=latency,
+        classes=classes,
     )
 
 
@@ -74,12 +75,9 @@ class _Loop:
     in_service: Array
     rate: Array
     slot_wait: Array
-    latency: Latencies
-    classes: Mapping[str, Latencies]
-
-
-def _both(weights: Sequence[Array], parts: Sequence[Latencies]) -> Latencies:
-    return {metric: weighted(weights, [part[metric] for part in parts]) for metric in parts[0]}
+    ttft: OfPrompt
+    tpot: OfAnswer
+    itl: Latency
 
 
 def _loop(curves: ServiceTable, rows: Replicas, workload: Workload, clients: Index) -> _Loop:
@@ -88,7 +86,8 @@ def _loop(curves: ServiceTable, rows: Replicas, workload: Workload, clients: Ind
     states = standing_at(point.in_service, curves.service.shape[1])
     tpot = _answers(picked, states, workload, rows.speculation)
     total = clients / (point.rate * rows.router_efficiency)
-    decoding = workload.gaps * mean_gap(workload, len(total), tpot) if workload.gaps else 0.0
+    gap = mean_gap(workload, len(total), tpot)
+    decoding = workload.gaps * gap if workload.gaps else 0.0
     queue = _queue_spread(point, curves, rows, workload)
 
     def ttft(one: RequestClass) -> Latency:
@@ -96,10 +95,8 @@ def _loop(curves: ServiceTable, rows: Replicas, workload: Workload, clients: Ind
         found, longer = _ttft(picked, states, rows.front_end, point.prompt_wait, prompt, workload)
         return shifted(found, total - decoding + longer, queue)
 
-    latency, classes = latencies(
-        workload, len(total), ttft, tpot, lambda mean: _itl(picked, states, mean, rows.speculation)
-    )
-    return _Loop(point.in_service, point.rate, point.slot_wait, latency, classes)
+    itl = _itl(picked, states, gap, rows.speculation)
+    return _Loop(point.in_service, point.rate, point.slot_wait, ttft, tpot, itl)
 
 
 def _answers(
@@ -121,11 +118,9 @@ def saturated(curves: ServiceTable, rows: Replicas, workload: Workload) -> Serve
     states = standing_at(rows.slots.astype(np.float64), curves.service.shape[1])
     total = rows.count * rows.router_efficiency * rows.saturation
     latency, classes = latencies(
-        workload, len(total), lambda _: undefined(len(total)),
-        _answers(picked, states, workload, rows.speculation),
+        workload, len(total), None, _answers(picked, states, workload, rows.speculation),
         lambda mean: _itl(picked, states, mean, rows.speculation),
     )  # fmt: skip
-    none = {"ttft": undefined(len(total)), "e2e": undefined(len(total))}
     return Served(
         verdict=np.full(len(total), "saturated"),
         utilization=np.ones(len(total)),
@@ -134,8 +129,8 @@ def saturated(curves: ServiceTable, rows: Replicas, workload: Workload) -> Serve
         concurrency=(rows.count * rows.slots).astype(np.float64),
         in_service=rows.slots.astype(np.float64),
         slot_wait=np.full(len(total), np.nan),
-        latency=latency | none,
-        classes={name: {**each, **none} for name, each in classes.items()},
+        latency=latency,
+        classes=classes,
     )
 
 

@@ -106,8 +106,6 @@ def undefined(rows: int) -> Latency:
 
 def end_to_end(ttft: Latency, tpot: Latency, output: Component) -> Latency:
     """TTFT + (OSL - 1) TPOT: means add; deviations add as squares, with the output's length."""
-    if output.gaps == 0:
-        return ttft
     mean = ttft.mean + output.gaps * tpot.mean
     of_ttft = ttft.quantiles - ttft.mean[:, None]
     of_tpot = output.gaps * (tpot.quantiles - tpot.mean[:, None])

@@ -17,7 +17,7 @@ Index = NDArray[np.int64]
 _COUNTED = 64
 """Totals of up to so many requests are tabulated; of more, deviations shrink as a mean's do."""
 
-FINE = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.975, 0.99, 1.0)
+FINE = (*(i / 20 for i in range(20)), 0.97, 0.985, 1.0)
 COARSE = (0.0, 0.5, 0.9, 1.0)
 """Shares of the requests, from short to long, that a node stands for."""
 

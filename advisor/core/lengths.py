@@ -62,15 +62,16 @@ class Length:
 
     @classmethod
     def mixed(cls, parts: Iterable[tuple[float, Length]]) -> Length:
-        """Lengths of which each has its weight."""
-        parts = list(parts)
+        """Lengths of which each has its weight; equal components are one."""
+        parts = [(weight, length) for weight, length in parts if weight]
         total = math.fsum(weight for weight, _ in parts)
-        mixture = tuple(
-            Component(weight / total * one.share, one.mean, one.p95)
-            for weight, length in parts
-            for one in length.components
-            if weight
-        )
+        shares: dict[tuple[float, float | None], list[float]] = {}
+        for weight, length in parts:
+            for one in length.components:
+                shares.setdefault((one.mean, one.p95), []).append(weight / total * one.share)
+        if len(shares) == 1:
+            return cls(*next(iter(shares)))
+        mixture = tuple(Component(math.fsum(each), *like) for like, each in shares.items())
         return cls(math.fsum(one.share * one.mean for one in mixture), mixture=mixture)
 
     @classmethod

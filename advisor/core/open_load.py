@@ -28,7 +28,7 @@ from advisor.core.lengths import Component, RequestClass
 from advisor.core.load import NEAR_SATURATION, Replicas, Served
 from advisor.core.occupancy import States
 from advisor.core.pooling import levelled_cv2, met_in_service, pooled, pooled_wait
-from advisor.core.prompts import MOST_BUSY, PromptChain, Prompts, solve, states_needed
+from advisor.core.prompts import MOST_BUSY, Kind, PromptChain, Prompts, solve, states_needed
 from advisor.core.queueing import Stationary, Wait, slot_wait, stationary
 from advisor.core.renewal import met
 from advisor.core.workload import BURSTIEST_MODELLED, METRICS, Speculation, Workload
@@ -44,6 +44,9 @@ _MEMORY_OF_STATE = float(np.sqrt(2 * np.exp(-1.0)))
 """Spread of the state averaged over one request, as a share of its spread at an instant: the
 number in service forgets itself over about one service time, and the variance of the average of
 such a process over that time is 2 (e^-1 - 1 + 1) = 0.736 of it."""
+
+_FEW = 4
+"""Where a step has room for so many prompts, a part of one more is not looked at."""
 
 _MOST_CV2 = BURSTIEST_MODELLED**2
 """Squared variation of arrivals that both chains are solved with at most. Of burstier ones TTFT has
@@ -144,7 +147,7 @@ def _below_saturation(
         shared_by=rows.count if rows.routing == "least_loaded" else None,
         stream_cv2=workload.arrival_cv**2,
     )
-    prompts = _prompt_chain(curves, rows.layout, arriving, workload)
+    prompts = _prompt_chain(curves, rows.layout, arriving, workload, rows.speculation)
     own = _own(curves, rows.layout, arriving, prompts, workload)
     mean_own = _mean_own(own, workload)
     mean_longer, mixed_longer = _longer(prompts, arriving)
@@ -190,8 +193,9 @@ def _mean_decoding(
 
 
 def _prompt_chain(
-    curves: ServiceCurves, layout: Index, arriving: _Arriving, workload: Workload
-) -> PromptChain:
+    curves: ServiceCurves, layout: Index, arriving: _Arriving, workload: Workload,
+    speculation: Speculation,
+) -> PromptChain:  # fmt: skip
     """The chain of prompts beside as many sequences as a decoding one sees: itself and the mean."""
     decode, arrivals = arriving.decoding + 1, arriving.arrivals
     chunks, room = curves.room(layout, decode, workload)
@@ -199,9 +203,9 @@ def _prompt_chain(
     steps = curves.step_times(layout, decode, numbers, workload)
     # Where the first prompt of a step takes longest, as in a pipeline, prompts that come one by one
     # would slow the others down; regular arrivals are taken as random ones there.
-    lone = steps[:, 1] - steps[:, 0] > 1.01 * (steps[:, -1] - steps[:, 1]) / np.maximum(room - 1, 1)
+    lone = (steps[:, 1] - steps[:, 0]) * (room - 1) > 1.01 * (steps[:, -1] - steps[:, 1])
     lone &= room > 1
-    lengths, mix = workload.prompt_tokens, workload.mix
+    lengths = workload.prompt_tokens
     cv2 = lengths.squared_cv
     added = chunks * (steps[:, 1] - steps[:, 0])
     at_once = arrivals * steps[:, 0] / np.maximum(1 - arrivals * added, 0.1)
@@ -215,25 +219,41 @@ def _prompt_chain(
         arrivals=arrivals,
         arrivals_cv2=np.where(lone, np.maximum(arriving.arrivals_cv2, 1.0), arriving.arrivals_cv2),
         chunks=chunks,
-        room=np.maximum(room // group, 1),
+        room=np.where(room < _FEW * group, np.maximum(room / group, 1.0), np.rint(room / group)),
         group=group,
         full=steps[:, -1],
         load=np.minimum(full, 1 / arriving.saturation) * arrivals,
         idle=np.exp(-arriving.decoding),
         length_cv2=cv2,
         lengths=lengths if lengths.mixture else None,
-        kinds=tuple(one.prompt_tokens.mean / lengths.mean for one in mix) if mix[1:] else (1.0,),
+        kinds=_kinds(workload, speculation),
     )
     return solve(_between(numbers, steps, taken), prompts, states)
 
 
-def _numbers(room: Index) -> Array:
+def _kinds(workload: Workload, speculation: Speculation) -> tuple[Kind, ...]:
+    """The classes as the chain of prompts tells them apart."""
+    mix, mean = workload.mix, workload.prompt_tokens.mean
+    return tuple(
+        Kind(
+            one.prompt_tokens.mean / mean if mix[1:] else 1.0,
+            tuple(
+                (one.share * each.share, speculation.steps(each.gaps))
+                for each in one.output_tokens.grouped
+                if each.gaps
+            ),
+        )
+        for one in mix
+    )
+
+
+def _numbers(room: Array) -> Array:
     """Numbers of prompts to evaluate steps with, none falling, (rows, numbers)."""
     shares = [np.maximum(room * share, 1.0) for share in _SHARES_OF_ROOM]
     return np.stack([0.0 * room, 1.0 + 0.0 * room, *shares], axis=1)
 
 
-def _between(numbers: Array, values: Array, wanted: Index) -> Array:
+def _between(numbers: Array, values: Array, wanted: Array) -> Array:
     """Each row interpolated between its own numbers, none beyond the last."""
     row = np.arange(len(wanted))[:, None]
     high = (numbers[:, None, 1:-1] < wanted[:, :, None]).sum(axis=2) + 1
@@ -410,7 +430,7 @@ def _tpot(
     mean = each * (seen.mean + alone / steps - seen.alone)
     few = steps / (1 + answer.squared_cv)  # short answers average over less
     drift, single = (np.maximum(x, 1e-300) for x in (prompts.drift, prompts.gap_variance))
-    variance = each**2 / (few / drift + 1 / single)
+    variance = each**2 / (max(few - 1, 0.0) / drift + 1 / single)
     variance = variance + speculation.squared_cv / few * mean**2
     excess = np.maximum(mean - prompts.step[:, 0] * each, 0.0)
     of_prompts = skewed_quantiles(excess, variance) - excess[:, None]
@@ -428,7 +448,7 @@ def _itl(
 ) -> Latency:
     """Single gaps: below the share of plain steps those of the number in service, above it steps
     with as many prompts as the chain has at that level."""
-    plain, levels = prompts.share[:, :1], step_levels(speculation)
+    plain, levels = prompts.seen[:, :1], step_levels(speculation)
     of_plain = np.minimum(np.maximum(levels / np.maximum(plain, 1e-9), 0.0), 1.0)
     few = states.quantiles(decode_step, of_plain)
     slower = states.mean(decode_step) - prompts.step[:, 0]

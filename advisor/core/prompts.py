@@ -13,7 +13,6 @@ share a step, states count groups of them. Rows are plans.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -54,26 +53,35 @@ of what is left of it."""
 
 
 @dataclass(frozen=True)
+class Kind:
+    """Requests whose mean prompt is `prompt` times that of all, and their answers: of each length
+    the share of all requests, and the steps that it takes."""
+
+    prompt: float
+    answers: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
 class Prompts:
     """What waits: `arrivals` of prompts [1/s] with squared variation `arrivals_cv2` of the times
-    between, each of `chunks` steps, or `room` of them in one step (in groups of `group`), which is
-    `full` [s] long then, arrays of shape (rows,). `load` is the share of time that they take in
-    full steps, `idle` the probability that no sequence decodes, so that without prompts no step is
-    under way, `length_cv2` the squared variation of their lengths, `lengths` what these are a
-    mixture of, if they are one. `kinds` are the mean prompts of kinds of requests that are told
-    apart, over that of all."""
+    between, each of `chunks` steps, or `room` of them in one step (in groups of `group`; what is
+    begun of the last one is left for the next), which is `full` [s] long then, arrays of shape
+    (rows,). `load` is the share of time that they take in full steps, `idle` the probability that
+    no sequence decodes, so that without prompts no step is under way, `length_cv2` the squared
+    variation of their lengths, `lengths` what these are a mixture of, if they are one. `kinds` are
+    those of requests that are told apart."""
 
     arrivals: Array
     arrivals_cv2: Array
     chunks: Array
-    room: Index
+    room: Array
     group: Index
     full: Array
     load: Array
     idle: Array
     length_cv2: float
     lengths: Length | None = None
-    kinds: tuple[float, ...] = (1.0,)
+    kinds: tuple[Kind, ...] = (Kind(1.0, ()),)
 
     @property
     def pace(self) -> Array:
@@ -96,13 +104,15 @@ _ARRAYS = [f.name for f in fields(Prompts) if f.name not in ("length_cv2", "leng
 @dataclass(frozen=True)
 class PromptChain:
     """The chain of each row, solved. `step` (rows, states) is the step [s] that computes so many
-    groups, `share` (rows, states) how often it is taken; `gap` its mean [s], `gap_variance` the
-    variance of a step and `drift` that of many steps' sum, per step [s^2]. `wait` and
-    `wait_variance` are those of the time from an arrival to its first token [s], [s^2]."""
+    groups, `share` (rows, states) how often it is taken, and `seen` how often requests that decode
+    see it; `gap` its mean [s], `gap_variance` the variance of a step and `drift` that of many
+    steps' sum, per step [s^2]. `wait` and `wait_variance` are those of the time from an arrival to
+    its first token [s], [s^2]."""
 
     prompts: Prompts
     step: Array
     share: Array
+    seen: Array
     gap: Array
     gap_variance: Array
     drift: Array
@@ -122,10 +132,7 @@ class PromptChain:
         low = np.minimum(place.astype(np.int64), _SAMPLED - 1)
         row, part = np.arange(len(low)), place - low
         end = samples[low, row] * (1 - part) + samples[low + 1, row] * part
-        last, before = samples[-1], samples[-2]
-        fades = np.divide(last, before, out=np.zeros_like(last), where=before != 0)
-        fades = np.minimum(np.maximum(fades, 0.0), 0.999)
-        end = end * fades ** np.maximum(transitions - _SAMPLED, 0.0)
+        end = end * _fading(samples) ** np.maximum(transitions - _SAMPLED, 0.0)
         return np.asarray(steps * self.gap + samples[0] - end)
 
     def own(self, length: float = 1.0) -> Array:
@@ -139,7 +146,7 @@ class PromptChain:
         prompts, too, that come in that time."""
         room, states = self.prompts.room, np.arange(self.step.shape[1])
         full = (self.prompts.full - self.step[:, 0]) / room
-        more = np.where(states < room[:, None], _steps_up(self.step), full[:, None])
+        more = np.where(states + 1 <= room[:, None], _steps_up(self.step), full[:, None])
         each = np.vecdot(self.share, more) * self.prompts.chunks / self.prompts.group
         busy = np.minimum(np.maximum(self.prompts.arrivals * each, 0.0), MOST_BUSY)
         return np.asarray(1 / (1 - busy))
@@ -160,9 +167,9 @@ class PromptChain:
         return np.where(cv2 > 1, np.maximum(before * pace, loaded), 0.0)
 
     def gap_quantiles(self, levels: Array) -> Array:
-        """Steps that a share of all steps does not exceed, (rows, levels) [s]; where lengths vary,
+        """Steps that a share of those seen does not exceed, (rows, levels) [s]; where lengths vary,
         each step with prompts stands for three, of shorter, mean and longer ones."""
-        values, shares = self.step, self.share
+        values, shares = self.step, self.seen
         if self.prompts.lengths:
             found = totals(self.prompts.lengths, FINE)
             values = np.concatenate(_longer_steps(values, self.prompts, found), axis=1)
@@ -198,23 +205,25 @@ def solve(step: Array, prompts: Prompts, states: Index) -> PromptChain:
     """The stationary chain of each row, of so many `states` (rows,). `step` (rows, states) are the
     steps with 0, 1, ... groups of prompts, no more than the room [s]; the last state stands for all
     above it."""
-    share, samples = np.zeros_like(step), (len(prompts.kinds), 1 + _SAMPLED)
-    found = np.empty((6 + math.prod(samples), len(step)))
-    kinds = np.where(prompts.group > 1, -states, states)
-    for kind in set(kinds.tolist()):
-        alike, size = np.flatnonzero(kinds == kind), abs(kind)
+    shares, found = np.zeros((2, *step.shape)), np.empty((6, len(step)))
+    begun = np.empty((len(prompts.kinds), 1 + _SAMPLED, len(step)))
+    sizes = np.where(prompts.group > 1, -states, states)
+    for kind in set(sizes.tolist()):
+        alike, size = np.flatnonzero(sizes == kind), abs(kind)
         for first in range(0, len(alike), most := _BLOCK_CELLS // size**2):
             rows = alike[first : first + most]
-            share[rows, :size], found[:, rows] = _solved(step[rows, :size], prompts.take(rows))
-    gap, gap_variance, drift, wait, wait_variance, steps = found[:6]
+            solved = _solved(step[rows, :size], prompts.take(rows))
+            shares[:, rows, :size], found[:, rows], begun[:, :, rows] = solved
+    gap, gap_variance, drift, wait, wait_variance, steps = found
+    share, seen = shares
     return PromptChain(
-        prompts, step, share, gap, gap_variance, drift, wait, wait_variance, steps,
-        found[6:].reshape(*samples, -1),
-    )  # fmt: skip
+        prompts, step, share, seen, gap, gap_variance, drift, wait, wait_variance, steps, begun
+    )
 
 
-def _solved(step: Array, prompts: Prompts) -> tuple[Array, Array]:
-    """The share of each step, and the other fields of a `PromptChain`, (fields, rows)."""
+def _solved(step: Array, prompts: Prompts) -> tuple[Array, Array, Array]:
+    """The shares of each step, (2, rows, states), and the other fields of a `PromptChain`: those of
+    all requests (fields, rows), and of each kind (kinds, fields, rows)."""
     states = np.arange(step.shape[1])
     served = np.minimum(states, prompts.room[:, None])
     steps = np.where(states > 0, prompts.chunks[:, None], 1.0)
@@ -234,11 +243,6 @@ def _solved(step: Array, prompts: Prompts) -> tuple[Array, Array]:
     computed = visits * served
     computed[:, 1] += 1e-300  # where prompts come so rarely that none is seen
     computed /= computed.sum(axis=1, keepdims=True)
-    potentials = [potential]
-    for _ in range(_SAMPLED):
-        potentials.append(np.matvec(moves.moves, potentials[-1]))
-    begun = _begun(prompts, seconds, computed, served, moves)
-    samples = (np.vecdot(each, potentials) for each in begun)
     share = visits * steps / pace[:, None]
     square, sums = step**2, excess * (2 * potential - excess)
     if moves.each is not None:
@@ -249,21 +253,53 @@ def _solved(step: Array, prompts: Prompts) -> tuple[Array, Array]:
     variance, drift = np.vecdot(share, square) - gap**2, np.vecdot(visits, sums) / pace
     wait, wait_variance = _wait(prompts, step, seconds, moves, visits, gap)
     columns = gap, np.maximum(variance, 0.0), np.maximum(drift, 0.0), wait, wait_variance, pace
-    return share, np.array([*columns, *(row for each in samples for row in each)])
+    seen, begun = np.zeros_like(share), list[Array]()
+    for kind, first in zip(
+        prompts.kinds, _begun(prompts, seconds, computed, served, moves), strict=True
+    ):
+        each = [first]
+        for _ in range(_SAMPLED):
+            each.append(np.vecmat(each[-1], moves.moves))
+        sampled = np.array(each)
+        samples = np.vecdot(sampled, potential)
+        seen += steps * _visited(kind, sampled, visits, _fading(samples), pace)
+        begun.append(samples)
+    whole = seen.sum(axis=1, keepdims=True)
+    seen = np.where(whole > 0, seen / np.maximum(whole, 1e-300), share)
+    return np.array([share, seen]), np.array(columns), np.array(begun)
+
+
+def _fading(samples: Array) -> Array:
+    """What of a potential is left with each transition beyond those sampled, (rows,)."""
+    last, before = samples[-1], samples[-2]
+    fades = np.divide(last, before, out=np.zeros_like(last), where=before != 0)
+    return np.asarray(np.minimum(np.maximum(fades, 0.0), 0.999))
+
+
+def _visited(kind: Kind, sampled: Array, visits: Array, fades: Array, pace: Array) -> Array:
+    """How often requests of a kind are in each state at a transition while they decode, over all
+    requests, (rows, states): as `sampled` at first, then ever more as at any time (`visits`)."""
+    shares, steps = np.array(kind.answers).reshape(-1, 2).T
+    transitions = steps[:, None] / pace
+    each = np.minimum(np.maximum(transitions - np.arange(_SAMPLED)[:, None, None], 0.0), 1.0)
+    later = np.maximum(transitions - _SAMPLED, 0.0)
+    off = shares @ ((1 - fades**later) / (1 - fades))
+    found = np.vecdot((shares @ each).T[:, None], sampled[:-1].transpose(1, 2, 0))
+    found += (shares @ later - off)[:, None] * visits + off[:, None] * sampled[-1]
+    return np.asarray(np.maximum(found, 0.0))
 
 
 def _begun(
-    prompts: Prompts, seconds: Array, computed: Array, served: Index, moves: _Moves
+    prompts: Prompts, seconds: Array, computed: Array, served: Array, moves: _Moves
 ) -> Iterator[Array]:
     """The states in which requests of each kind begin to decode, (rows, states): behind what came
     while their prompt was `computed` with others (rows, states), the longer the longer it is."""
-    for length in prompts.kinds:
+    for kind in prompts.kinds:
         behind = moves.behind
-        if length != 1:
-            amounts = np.maximum(served + (length - 1) / prompts.group[:, None], 0.0)
+        if kind.prompt != 1:
+            amounts = np.maximum(served + (kind.prompt - 1) / prompts.group[:, None], 0.0)
             times = _as_long(seconds, prompts, amounts)[:, None]
-            left = np.arange(served.shape[1]) - served
-            behind = reached(prompts, times, left, seen=True)[:, 0]
+            behind = reached(prompts, times, served, seen=True)[:, 0]
         yield np.vecmat(computed, behind)
 
 
@@ -286,22 +322,21 @@ class _Moves:
 
 
 def _moves(
-    prompts: Prompts, seconds: Array, lengths: Array, chances: Array, served: Index
+    prompts: Prompts, seconds: Array, lengths: Array, chances: Array, served: Array
 ) -> _Moves:
-    left = np.arange(served.shape[1]) - served
     rows, variants, states = lengths.shape
     nodes = variants * len(_NODES) if (prompts.room < states).any() else 0
     within = (lengths[:, :, None] * _NODES[:, None]).reshape(rows, -1, states)[:, :nodes]
     if not prompts.renewing:
-        each = reached(prompts, np.concatenate([within, lengths], axis=1), left)
+        each = reached(prompts, np.concatenate([within, lengths], axis=1), served)
         of_each = each[:, nodes:]
         moves = behind = _expected(of_each, chances)
     else:
-        of_each = reached(prompts, lengths, left)
+        of_each = reached(prompts, lengths, served)
         moves = _expected(of_each, chances)
         mean = seconds[:, None] if variants > 1 else lengths[:, :0]
         times = np.concatenate([within, lengths, mean], axis=1)
-        each = reached(prompts, times, left, seen=True)
+        each = reached(prompts, times, served, seen=True)
         behind = each[:, -1]
     ahead = each[:, :nodes].reshape(rows, variants, -1, states, states) if nodes else None
     seen, several = each[:, nodes : nodes + variants], of_each if variants > 1 else None
@@ -334,9 +369,13 @@ def _wait(
     rest = lengths[:, :, None] * (1 - _NODES[:, None])
     later, squared = (_means(moves.seen, each)[:, :, None] for each in (own, own**2))
     if moves.ahead is not None:
-        passes, place = states // room, states % room
+        one = 1 / prompts.group[:, None]
+        passes = np.ceil((states + one) / room - 1e-9) - 1
+        place = states - passes * room  # of one that was begun before, below 0
         before = passes * (prompts.full * prompts.chunks)[:, None]
-        before = np.where(passes > 0, before + own[np.arange(len(own))[:, None], place], 0.0)
+        begun = seconds[:, :1] + (own[:, :1] - seconds[:, :1]) * np.minimum(1 + place / one, 1.0)
+        last = np.where(place < 0, begun, _at(own, np.maximum(place, 0.0)))
+        before = np.where(passes > 0, before + last, 0.0)
         first = _means(moves.ahead, passes == 0)
         later = _means(moves.ahead, before) + first * later
         squared = _means(moves.ahead, before**2) + first * squared
@@ -349,15 +388,17 @@ def _wait(
     return mean, np.maximum(variance, 0.0)
 
 
-def reached(prompts: Prompts, seconds: Array, left: Index, seen: bool = False) -> Array:
-    """Distribution of the groups that wait after times of shape (rows, variants, states) that began
-    with so many `left` (rows, states), in a new last axis; what exceeds the states is in the last.
+def reached(prompts: Prompts, seconds: Array, served: Array, seen: bool = False) -> Array:
+    """Distribution of the groups that wait after times of shape (rows, variants, states) in which
+    `served` of the states (rows, states) are computed, a part of one with this as its chance, in a
+    new last axis; what exceeds the states is in the last.
     `seen`: in a time that begins or ends with another arrival, which in bursts is followed by more,
     in regular arrivals by fewer.
 
     Mean and variance of what comes are those of a renewal process.
     """
-    states = left.shape[1]
+    states, whole = np.arange(served.shape[1]), np.floor(served + 1e-9)
+    left, part = states - whole.astype(np.int64), np.maximum(served - whole, 0.0)
     mean, spread = prompts.arrivals[:, None, None] * seconds, None
     if prompts.renewing:
         cv2 = prompts.arrivals_cv2[:, None, None]
@@ -366,8 +407,13 @@ def reached(prompts: Prompts, seconds: Array, left: Index, seen: bool = False) -
         around, later = met(np.stack([mean, longer]), cv2)
         spread = dispersion(later - longer, cv2)
         mean = np.maximum(around, 1e-12) if seen else mean
-    came = (np.arange(states) - left[..., None])[:, None]
+    came = (states - left[..., None])[:, None]
     moved = chances(mean / prompts.group[:, None, None], spread, prompts.group, came)
+    if len(rows := np.flatnonzero(part.any(axis=1))):
+        some, chance = moved[rows], part[rows, None, :, None]
+        some[..., :-1] += chance * np.diff(some, axis=-1)
+        some[..., -1:] *= 1 - chance
+        moved[rows] = some
     moved[..., -1] += 1 - moved.sum(axis=-1)
     return moved
 
@@ -405,7 +451,8 @@ def _longer_steps(
     each node: steps with as many more or fewer mean prompts. What has no room is left for later,
     or, `all_of_them`, computed in further steps."""
     served = np.minimum(np.arange(step.shape[1]), prompts.room[:, None])
-    amounts = served * found.of(served * prompts.group[:, None])
+    together = np.rint(served * prompts.group[:, None]).astype(np.int64)
+    amounts = served * found.of(together)
     if not all_of_them:
         amounts = np.minimum(amounts, prompts.room[:, None])
     return [_as_long(step, prompts, each) for each in amounts]
@@ -416,10 +463,17 @@ def _as_long(seconds: Array, prompts: Prompts, amounts: Array) -> Array:
     those of whole numbers; beyond a step's room in proportion."""
     room = np.minimum(prompts.room, seconds.shape[1] - 1)[:, None]
     within = np.minimum(amounts, room)
-    low = np.minimum(within.astype(np.int64), np.maximum(room - 1, 0))
-    part, row = within - low, np.arange(len(seconds))[:, None]
-    between = seconds[row, low] * (1 - part) + seconds[row, low + 1] * part
-    return np.asarray(between * np.maximum(amounts / room, 1.0))
+    part = within - np.floor(within)
+    last = room - np.floor(room)  # the last step up is to a part of a group
+    part = np.where((within > np.floor(room)) & (last > 0), part / np.maximum(last, 1e-12), part)
+    return np.asarray(_at(seconds, np.floor(within) + part) * np.maximum(amounts / room, 1.0))
+
+
+def _at(values: Array, place: Array) -> Array:
+    """Values (rows, states) between states, none beyond the last."""
+    low = np.minimum(place.astype(np.int64), values.shape[1] - 2)
+    part, row = np.minimum(place - low, 1.0), np.arange(len(values))[:, None]
+    return np.asarray(values[row, low] * (1 - part) + values[row, low + 1] * part)
 
 
 def _means(chance: Array, values: Array) -> Array:
