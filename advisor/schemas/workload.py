@@ -8,7 +8,7 @@ from typing import Any
 from marshmallow import ValidationError, post_load, validates_schema
 
 from advisor.core.engines import SAMPLERS
-from advisor.core.lengths import MAX_P95_TO_MEAN, Length, RequestClass
+from advisor.core.lengths import MAX_P95_TO_MEAN, MOST_GROUPS, Length, RequestClass
 from advisor.core.trace import FEWEST_TRACED, MOST_TRACED, Trace
 from advisor.core.workload import (
     CLASS_SLO_KEYS,
@@ -34,7 +34,13 @@ MOST_DEGREE = 1024
 MOST_REQUESTS = 100_000
 MOST_CLASSES = 16
 MOST_VALUES = 64
+MOST_LENGTHS = 64
+"""Lengths that latencies are computed for, over all classes: more would take seconds."""
+
 LEAST_WEIGHT, MOST_WEIGHT = 1e-6, 1e9
+
+
+_LENGTHS = ("input_tokens", "output_tokens")
 
 
 class TokenDistributionBody(Closed):
@@ -239,8 +245,7 @@ class WorkloadBody(Closed):
     @validates_schema
     def lengths_once(self, data: dict[str, Any], **_: Any) -> None:
         """Lengths of all requests, of each class, or those of a trace."""
-        both = ("input_tokens", "output_tokens")
-        lengths = [name for name in both if data[name] is not None]
+        lengths = [name for name in _LENGTHS if data[name] is not None]
         if data["trace"] is not None:
             measured = [name for name in ("arrival_cv", "peak_to_mean") if data[name] != 1]
             classes = ["classes"] if data["classes"] is not None else []
@@ -252,7 +257,7 @@ class WorkloadBody(Closed):
             )
         else:
             said = self.fields["input_tokens"].error_messages["required"]
-            _refuse([name for name in both if name not in lengths], [said])
+            _refuse([name for name in _LENGTHS if name not in lengths], [said])
 
     @validates_schema
     def classes_told_apart(self, data: dict[str, Any], **_: Any) -> None:
@@ -262,6 +267,19 @@ class WorkloadBody(Closed):
             if name in names[:number]:
                 wrong = fault("Another class has this name.", given=name).messages
                 raise ValidationError({"classes": {number: {"name": wrong}}})
+
+    @validates_schema
+    def few_lengths(self, data: dict[str, Any], **_: Any) -> None:
+        """No more lengths than can be computed; long histograms are computed in groups."""
+        lengths = [one[name] for one in data["classes"] or [] for name in _LENGTHS]
+        count = sum(len(length.grouped) for length in lengths)
+        if count > MOST_LENGTHS:
+            detail = (
+                f"The classes have {count} lengths in all, each number, log-normal or value of a "
+                f"histogram (up to {MOST_GROUPS} of each)."
+            )
+            wrong = fault(detail, allowed={"maximum_lengths": MOST_LENGTHS}).messages
+            raise ValidationError({"classes": wrong})
 
     @validates_schema
     def burst_of_a_closed_load(self, data: dict[str, Any], **_: Any) -> None:
