@@ -61,16 +61,28 @@ def _question(inputs: Answer, trace: Answer | None) -> str:
             load = f"a burst of {workload['num_requests']} requests, {load}"
     else:
         load = f"{workload['request_rate_per_s']:g} requests/s"
-    lengths = " and ".join(
-        f"{_length(workload[f'{way}_tokens'])} {way}" for way in ("input", "output")
-    )
     return (
-        f"{inputs['model']} on {', '.join(inputs['hardware'])}: {load}, {lengths} tokens, "
+        f"{inputs['model']} on {', '.join(inputs['hardware'])}: {load}, "
+        f"{_lengths(workload)} tokens, "
         f"objective {inputs['objective']}"
     )
 
 
+def _lengths(workload: Any) -> str:
+    """Lengths of all requests, or of each class behind its share."""
+    classes = workload.get("classes") or []
+    total = sum(one["weight"] for one in classes)
+    named = [f"{one['weight'] / total:.0%} {one['name']} with {_pair(one)}" for one in classes]
+    return "; ".join(named) or _pair(workload)
+
+
+def _pair(of: Any) -> str:
+    return " and ".join(f"{_length(of[f'{way}_tokens'])} {way}" for way in ("input", "output"))
+
+
 def _length(length: Any) -> str:
+    if isinstance(length, Mapping) and "values" in length:
+        return f"{min(length['values']):g} to {max(length['values']):g}"
     if isinstance(length, Mapping):
         return f"{length['mean']:g} (p95 {length['p95']:g})"
     return f"{length:g}"

@@ -13,21 +13,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.candidates import Candidates
+from advisor.core.class_latency import Latencies
 from advisor.core.decision import Verdicts
 from advisor.core.enumeration import kv_precisions, weight_precisions
 from advisor.core.evaluation import Evaluator, hourly_cost
 from advisor.core.layouts import Layout
+from advisor.core.lengths import Length, RequestClass
 from advisor.core.load import Served
 from advisor.core.precision import compute_arithmetic
 from advisor.core.slo import attainment, meets_slos
 from advisor.core.units import GIB, MS_PER_S
 from advisor.core.verification import Simulated
-from advisor.core.workload import METRICS, STATISTICS, Length, PlanRequest, Workload
+from advisor.core.workload import SLO_KEYS, STATISTICS, PlanRequest, Workload
 
 _COST_DIGITS = Context(prec=6, rounding=ROUND_HALF_EVEN)
 """Costs per token come from predicted rates: six digits, rounded once."""
 
 _SECONDS_PER_HOUR = 3600
+
+Milliseconds = dict[str, dict[str, list[float]]]
+"""Latencies by metric, statistic and row [ms]."""
 
 
 def rounded(value: float) -> float | None:
@@ -79,6 +84,10 @@ class CandidateWriter:
             },
             "memory": self._memory(index),
             "latency": _latency(self._milliseconds, row),
+            "classes": [
+                {"name": name, **_latency(latency, row)}
+                for name, latency in self._class_milliseconds.items()
+            ],
             "throughput": self._throughput(row),
             "load": {
                 "verdict": str(served.verdict[row]),
@@ -96,8 +105,13 @@ class CandidateWriter:
         }
 
     @cached_property
-    def _milliseconds(self) -> list[list[list[float]]]:
-        return _milliseconds(self.candidates.served)
+    def _milliseconds(self) -> Milliseconds:
+        return _milliseconds(self.candidates.served.latency)
+
+    @cached_property
+    def _class_milliseconds(self) -> dict[str, Milliseconds]:
+        classes = self.candidates.served.classes
+        return {name: _milliseconds(latency) for name, latency in classes.items()}
 
     def _memory(self, index: int) -> dict[str, Any]:
         memory, total = self.evaluator.memory, self.evaluator.layouts[index].hardware.memory_gib
@@ -192,7 +206,7 @@ class CandidateWriter:
     @cached_property
     def _attainment(self) -> NDArray[np.float64]:
         request = self.request
-        return attainment(self.candidates.served, request.slo, request.workload.gaps)
+        return attainment(self.candidates.served, request.slo, request.workload)
 
     @cached_property
     def _met_probability(self) -> NDArray[np.float64]:
@@ -235,21 +249,30 @@ class CandidateWriter:
         if row not in self.simulated:
             return None
         found, workload = self.simulated[row], self.request.workload
+        closed_form = self.candidates.served
         answer: dict[str, Any] = {"requests": found.requests, "reason": found.reason}
         if found.served is None:
             empty = ("preemptions_per_request", "latency", "throughput", "agreement", "slo_met")
-            return answer | dict.fromkeys(empty)
+            return answer | dict.fromkeys(empty) | {"classes": []}
         served = found.served
         rate = float(served.requests_per_s[0])
         preemptions = found.preemptions
         return answer | {
             "preemptions_per_request": None if preemptions is None else rounded(preemptions),
-            "latency": _latency(_milliseconds(served), 0),
+            "latency": _latency(_milliseconds(served.latency), 0),
+            "classes": [
+                {
+                    "name": name,
+                    **_latency(_milliseconds(latency), 0),
+                    "agreement": _agreement(closed_form.classes[name], row, latency),
+                }
+                for name, latency in served.classes.items()
+            ],
             "throughput": {
                 "output_tokens_per_s": rounded(rate * workload.output_tokens.mean),
                 "requests_per_s": rounded(rate),
             },
-            "agreement": agreement(self.candidates.served, row, served),
+            "agreement": agreement(closed_form, row, served),
             "slo_met": bool(meets_slos(served, self.request.slo, workload.gaps)[0]),
         }
 
@@ -283,32 +306,31 @@ def costs(request: PlanRequest, layout: Layout, rows: Candidates, row: int) -> d
 
 def agreement(closed_form: Served, row: int, simulated: Served) -> dict[str, Any]:
     """A row of the closed form over the same plan simulated, figure by figure."""
-    latencies = {
-        metric: {
-            statistic: rounded(
-                closed_form.latency[metric].at(statistic)[row]
-                / simulated.latency[metric].at(statistic)[0]
-            )
-            for statistic in STATISTICS
-        }
-        for metric in METRICS
-    }
     rates = closed_form.requests_per_s[row], simulated.requests_per_s[0]
-    return latencies | {"throughput": rounded(rates[0] / rates[1])}
-
-
-def _milliseconds(served: Served) -> list[list[list[float]]]:
-    """Latencies by metric, statistic and row [ms]."""
-    return [
-        [(served.latency[metric].at(statistic) * MS_PER_S).tolist() for statistic in STATISTICS]
-        for metric in METRICS
-    ]
-
-
-def _latency(milliseconds: list[list[list[float]]], row: int) -> dict[str, Any]:
     return {
-        f"{metric}_ms": {s: rounded(value[row]) for s, value in zip(STATISTICS, each, strict=True)}
-        for metric, each in zip(METRICS, milliseconds, strict=True)
+        **_agreement(closed_form.latency, row, simulated.latency),
+        "throughput": rounded(rates[0] / rates[1]),
+    }
+
+
+def _agreement(closed_form: Latencies, row: int, simulated: Latencies) -> dict[str, Any]:
+    return {
+        metric: {s: rounded(value.at(s)[row] / simulated[metric].at(s)[0]) for s in STATISTICS}
+        for metric, value in closed_form.items()
+    }
+
+
+def _milliseconds(latency: Latencies) -> Milliseconds:
+    return {
+        f"{metric}_ms": {s: (value.at(s) * MS_PER_S).tolist() for s in STATISTICS}
+        for metric, value in latency.items()
+    }
+
+
+def _latency(milliseconds: Milliseconds, row: int) -> dict[str, Any]:
+    return {
+        metric: {statistic: rounded(value[row]) for statistic, value in each.items()}
+        for metric, each in milliseconds.items()
     }
 
 
@@ -320,7 +342,7 @@ def inputs(request: PlanRequest) -> dict[str, Any]:
         "model": request.model.name,
         "hardware": [device.name for device in request.hardware],
         "workload": _asked(workload),
-        "slo": dict(request.slo),
+        "slo": {key: limit_ms for key, limit_ms in request.slo.items() if key in SLO_KEYS},
         "objective": request.objective,
         "precision": {
             "weights": list(weight_precisions(request)),
@@ -360,13 +382,15 @@ def inputs(request: PlanRequest) -> dict[str, Any]:
 
 def _asked(workload: Workload) -> dict[str, Any]:
     """The load as a request has it; of a trace, what is measured of it is left to it."""
+    classes = workload.classes
     asked = {
         "request_rate_per_s": workload.request_rate_per_s,
         "concurrency": workload.concurrency,
         "saturate": workload.saturate,
         "trace": None,
-        "input_tokens": _length(workload.input_tokens),
-        "output_tokens": _length(workload.output_tokens),
+        "input_tokens": None if classes else _length(workload.input_tokens),
+        "output_tokens": None if classes else _length(workload.output_tokens),
+        "classes": [_class(one) for one in classes] or None,
         "arrival_cv": workload.arrival_cv,
         "peak_to_mean": workload.peak_to_mean,
         "prefix_cache_hit": workload.prefix_cache_hit,
@@ -396,8 +420,24 @@ def measured_trace(workload: Workload) -> dict[str, Any] | None:
 
 
 def _length(length: Length, written: Callable[[float], Any] = float) -> Any:
+    if length.mixture:
+        return {
+            "values": [written(one.mean) for one in length.mixture],
+            "weights": [one.share for one in length.mixture],
+        }
     mean = written(length.mean)
     return mean if length.p95 is None else {"mean": mean, "p95": written(length.p95)}
+
+
+def _class(one: RequestClass) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "weight": one.share,
+        "input_tokens": _length(one.input_tokens),
+        "output_tokens": _length(one.output_tokens),
+        "prefix_cache_hit": one.prefix_cache_hit,
+        "slo": dict(one.slo),
+    }
 
 
 def _degrees(degrees: tuple[int, ...] | None) -> list[int] | None:

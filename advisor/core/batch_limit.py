@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from advisor.core.batching import ServiceCurves, ServiceTable
 from advisor.core.closed_load import saturated
 from advisor.core.load import Replicas
-from advisor.core.units import MS_PER_S
+from advisor.core.slo import meets_slos
 from advisor.core.workload import Speculation, Workload
 
 Array = NDArray[np.float64]
@@ -32,7 +32,7 @@ def largest_batch(
     """Of each layout the most sequences, up to its `slots`, of a full replica whose TPOT meets
     every SLO on it, (layouts,); `slots` where none is on it, or where one sequence alone misses
     it. `slo` has the limit of each layout [ms]."""
-    limits = {key.split("_")[1]: ms / MS_PER_S for key, ms in slo.items() if key.startswith("tpot")}
+    limits = {key: limit_ms for key, limit_ms in slo.items() if key.startswith("tpot")}
     if not limits or not workload.gaps or not len(slots):
         return slots
     table, ends = curves.table(int(slots.max())), np.stack([np.ones_like(slots), slots], axis=1)
@@ -45,12 +45,9 @@ def largest_batch(
         curve = (getattr(table, field.name)[layout, alone_and_all] for field in fields(table))
         ones, row = np.ones(count), np.arange(count)
         rows = Replicas(row, row * 0 + 2, ones, row * 0 + 1, ones, speculation=speculation)
-        tpot = saturated(ServiceTable(*curve), rows, workload).latency["tpot"]
-        met = [
-            tpot.at(statistic).reshape(batches.shape) <= limit[:, None]
-            for statistic, limit in limits.items()
-        ]
-        return np.asarray(np.all(met, axis=0))
+        served = saturated(ServiceTable(*curve), rows, workload)
+        of_rows = {key: np.repeat(limit_ms, batches.shape[1]) for key, limit_ms in limits.items()}
+        return meets_slos(served, of_rows, workload.gaps).reshape(batches.shape)
 
     of_ends, row = meets(ends), np.arange(len(slots))
     while (ends[:, 1] - ends[:, 0] > 1).any():

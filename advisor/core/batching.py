@@ -12,11 +12,14 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.core.lengths import RequestClass
 from advisor.core.steps import CAUSES, StepModel, StepTimes
 from advisor.core.workload import Workload
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+Prompted = Workload | RequestClass
+"""Whose prompts are computed: those of all requests or of a class."""
 
 _DENSE_COLUMNS = 32
 _GEOMETRIC_COLUMNS = 64
@@ -65,18 +68,23 @@ class ServiceCurves:
     workload: Workload
     batched_tokens: Array
 
-    def room(self, layout: Index, decode: Array) -> tuple[Array, Index]:
+    def room(self, layout: Index, decode: Array, of: Prompted) -> tuple[Array, Array]:
         """Steps that a mean prompt takes beside so many sequences, and how many prompts fit a step,
         (rows,). What the last step of a prompt leaves is the next one's: not a whole number."""
-        prompt = _prompt(self.workload)
+        prompt = of.prompt_tokens.mean
         tokens = self.batched_tokens[layout, 0] - decode * self.steps.speculation.verified
         tokens = np.maximum(tokens, 1.0)
-        return np.maximum(prompt / tokens, 1.0), np.maximum(tokens // prompt, 1.0).astype(np.int64)
+        return np.maximum(prompt / tokens, 1.0), np.maximum(tokens / prompt, 1.0)
 
-    def step_times(self, layout: Index, decode: Array, prompts: Array) -> Array:
-        """Steps of each row's layout with its `decode` sequences (rows,) and numbers of prompts, or
-        of a chunk of each where they take several steps, (rows, numbers) [s]."""
-        chunks = self.room(layout, decode)[0]
+    def own_prompt(self, layout: Index, decode: Array, of: RequestClass) -> Array:
+        """Time that a prompt of a class takes alone beside so many sequences, (rows,) [s]."""
+        steps = self.step_times(layout, decode, np.ones((len(layout), 1)), of)[:, 0]
+        return np.asarray(self.room(layout, decode, of)[0] * steps)
+
+    def step_times(self, layout: Index, decode: Array, prompts: Array, of: Prompted) -> Array:
+        """Steps of each row's layout with its `decode` sequences (rows,) and numbers of mean
+        prompts, or of a chunk of each where they take several steps, (rows, numbers) [s]."""
+        chunks = self.room(layout, decode, of)[0]
         rows, numbers = prompts.shape
         first = np.concatenate([[0], np.cumsum(np.bincount(layout))])[layout]
         order = np.argsort(layout, kind="stable")
@@ -90,7 +98,7 @@ class ServiceCurves:
             table[layout, place] = values
         wide = [table.reshape(shape[0], shape[1] * shape[2]) for table in padded]
         context = np.array([[self.workload.live_context]])
-        mixed = mixed_arguments(self.workload, wide[1], wide[2])
+        mixed = mixed_arguments(of, wide[1], wide[2])
         times = self.steps.times(wide[0], context, *mixed).total
         return np.asarray(times.reshape(shape)[layout, place])
 
@@ -243,9 +251,12 @@ def _mix(
     """Prompts per mixed step: of n sequences, in service for a step and `decodes` more, as many
     arrive in a step on average, a Poisson number; a step that has any has a / (1 - e^-a) of them,
     and no more than fit beside the decoding tokens, `verified` of each sequence."""
-    prompt = _prompt(workload)
+    prompt = workload.prompt_tokens.mean
     tokens = np.maximum(batched_tokens - n * verified, 1.0)
-    chunks, room = np.ceil(prompt / tokens), np.maximum(tokens / prompt, 1.0)
+    room = np.maximum(tokens / prompt, 1.0)
+    chunks = np.zeros_like(tokens)
+    for one in workload.prompt_tokens.components:
+        chunks = chunks + one.share * np.ceil(one.mean / tokens)
     arriving = n / (decodes + min(workload.output_tokens.mean, 1.0))
     packed = np.minimum(arriving / -np.expm1(-arriving), np.minimum(room, n))
     return _Mix(chunks, packed, room, np.maximum(n - packed, 0.0) * chunks / packed)
@@ -261,20 +272,14 @@ def _step_pair(
 
 
 def mixed_arguments(
-    workload: Workload, prompts: Array, chunks: Array
+    of: Prompted, prompts: Array, chunks: Array
 ) -> tuple[Array, Array, Array, Array]:
     """What `StepModel.times` takes of a step that computes one of `chunks` of each of `prompts`:
     prefill tokens, their pairs, tokens in the cache before them, and prompts completed."""
-    prompt, shared = _prompt(workload), workload.shared_tokens
-    pairs = prompt * (shared + (prompt + 1) / 2)
+    prompt, pairs, shared = of.prompt_tokens.mean, of.prompt_pairs, of.shared_tokens
     before = shared + prompt * (chunks - 1) / (2 * chunks)
     each = prompts / chunks
     return prompt * each, pairs * each, before * prompts, each
-
-
-def _prompt(workload: Workload) -> float:
-    """Tokens of a mean prompt that are computed; the last of them always is."""
-    return max(workload.new_input_tokens, 1.0)
 
 
 def _grid(largest: int) -> Index:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.batching import ServiceTable
+from advisor.core.class_latency import OfAnswer, OfPrompt, latencies, mean_gap
 from advisor.core.latency import (
     LEVELS,
     Latency,
     Z,
-    end_to_end,
     length_deviation,
     root_sum,
     shifted,
     step_levels,
-    undefined,
     weighted,
 )
+from advisor.core.lengths import Component, RequestClass
 from advisor.core.load import Replicas, Served
 from advisor.core.occupancy import PickedCurves, States, standing_at
 from advisor.core.queueing import Wait, prefill_wait
@@ -47,13 +47,14 @@ def closed(curves: ServiceTable, rows: Replicas, workload: Workload) -> Served:
     ]
     served = (rates[0] + rates[1]) * rows.router_efficiency
     weights = [rate * rows.router_efficiency / served for rate in rates]
-    latency = {
-        metric: weighted(weights, [loop.latency[metric] for loop in loops])
-        for metric in ("ttft", "tpot", "itl")
-    }
-    latency["e2e"] = end_to_end(latency["ttft"], latency["tpot"], workload)
     saturation = rows.count * rows.router_efficiency * rows.saturation
     batch = sum(w * np.maximum(x.in_service, 1.0) for w, x in zip(weights, loops, strict=True))
+    latency, classes = latencies(
+        workload, len(served),
+        lambda one: weighted(weights, [loop.ttft(one) for loop in loops]),
+        lambda one, answer: weighted(weights, [loop.tpot(one, answer) for loop in loops]),
+        lambda _: weighted(weights, [loop.itl for loop in loops]),
+    )  # fmt: skip
     return Served(
         verdict=np.full(len(served), "closed_loop"),
         utilization=served / saturation,
@@ -64,6 +65,7 @@ def closed(curves: ServiceTable, rows: Replicas, workload: Workload) -> Served:
         slot_wait=np.asarray(sum(w * x.slot_wait for w, x in zip(weights, loops, strict=True))),
         full=np.asarray(rows.slots <= rows.load / rows.count, dtype=np.float64),
         latency=latency,
+        classes=classes,
     )
 
 
@@ -74,24 +76,40 @@ class _Loop:
     in_service: Array
     rate: Array
     slot_wait: Array
-    latency: Mapping[str, Latency]
+    ttft: OfPrompt
+    tpot: OfAnswer
+    itl: Latency
 
 
 def _loop(curves: ServiceTable, rows: Replicas, workload: Workload, clients: Index) -> _Loop:
     point = _closed_replica(curves, rows, workload, clients)
     picked = PickedCurves(curves, rows.layout)
     states = standing_at(point.in_service, curves.service.shape[1])
-    tpot = _tpot(picked, states, workload, rows.speculation)
-    ttft = _ttft(picked, states, rows.front_end, point.prompt_wait, workload)
+    tpot = _answers(picked, states, workload, rows.speculation)
     total = clients / (point.rate * rows.router_efficiency)
-    decoding = workload.gaps * tpot.mean if workload.gaps else 0.0
+    gap = mean_gap(workload, len(total), tpot)
+    decoding = workload.gaps * gap if workload.gaps else 0.0
     queue = _queue_spread(point, curves, rows, workload)
-    latency = {
-        "ttft": shifted(ttft, total - decoding, queue),
-        "tpot": tpot,
-        "itl": _itl(picked, states, tpot, rows.speculation),
-    }
-    return _Loop(point.in_service, point.rate, point.slot_wait, latency)
+
+    def ttft(one: RequestClass) -> Latency:
+        (prompt,) = one.prompt_tokens.components
+        found, longer = _ttft(picked, states, rows.front_end, point.prompt_wait, prompt, workload)
+        return shifted(found, total - decoding + longer, queue)
+
+    itl = _itl(picked, states, gap, rows.speculation)
+    return _Loop(point.in_service, point.rate, point.slot_wait, ttft, tpot, itl)
+
+
+def _answers(
+    picked: PickedCurves, states: States, workload: Workload, speculation: Speculation
+) -> OfAnswer:
+    """TPOT of answers by their length, each computed once."""
+
+    @cache
+    def of_length(answer: Component) -> Latency:
+        return _tpot(picked, states, answer, workload, speculation)
+
+    return lambda _, answer: of_length(answer)
 
 
 def saturated(curves: ServiceTable, rows: Replicas, workload: Workload) -> Served:
@@ -99,9 +117,11 @@ def saturated(curves: ServiceTable, rows: Replicas, workload: Workload) -> Serve
     value."""
     picked = PickedCurves(curves, rows.layout)
     states = standing_at(rows.slots.astype(np.float64), curves.service.shape[1])
-    tpot = _tpot(picked, states, workload, rows.speculation)
-    none = undefined(len(rows.slots))
     total = rows.count * rows.router_efficiency * rows.saturation
+    latency, classes = latencies(
+        workload, len(total), None, _answers(picked, states, workload, rows.speculation),
+        lambda mean: _itl(picked, states, mean, rows.speculation),
+    )  # fmt: skip
     return Served(
         verdict=np.full(len(total), "saturated"),
         utilization=np.ones(len(total)),
@@ -111,12 +131,8 @@ def saturated(curves: ServiceTable, rows: Replicas, workload: Workload) -> Serve
         in_service=rows.slots.astype(np.float64),
         slot_wait=np.full(len(total), np.nan),
         full=np.ones(len(total)),
-        latency={
-            "ttft": none,
-            "tpot": tpot,
-            "itl": _itl(picked, states, tpot, rows.speculation),
-            "e2e": none,
-        },
+        latency=latency,
+        classes=classes,
     )
 
 
@@ -170,7 +186,7 @@ def _behind_prompts(picked: PickedCurves, rate: Array, workload: Workload) -> tu
     n = np.arange(1, rate.shape[1] + 1)
     arrivals = rate * (n - 1) / n
     busy = np.minimum(arrivals * picked.prompt_time, 0.999)
-    rest = picked.own_prefill / 2 * (1 + workload.input_tokens.squared_cv)
+    rest = picked.own_prefill / 2 * (1 + workload.prompt_tokens.squared_cv)
     wait = prefill_wait(busy, rest, arrivals * picked.prompt_load, 1.0)
     mean = np.minimum(wait.mean, (n - 1) / 2 * picked.prompt_time)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -195,50 +211,57 @@ def _ttft(
     states: States,
     front_end: Array,
     wait: Wait,
+    prompt: Component,
     workload: Workload,
-) -> Latency:
-    """Front end, rest of the step under way, wait behind prompts, own prompt.
+) -> tuple[Latency, Array]:
+    """Front end, rest of the step under way, wait behind prompts, own prompt; and how much longer
+    than a mean prompt's that is.
 
     Who waits behind prompts finds no plain step under way: a quantile has the longer of the two.
     """
+    length = prompt.mean / workload.prompt_tokens.mean
     own = states.mean(picked.own_prefill)
     of_state = states.quantiles(picked.own_prefill) - own[:, None]
-    by_length = np.maximum(picked.own_prefill - picked.decode_step, 0.0)
-    of_length = length_deviation(workload.input_tokens) * states.mean(by_length)[:, None]
+    by_length = states.mean(np.maximum(picked.own_prefill - picked.decode_step, 0.0))
+    longer = (length - 1) * by_length
+    of_length = length_deviation(prompt) * (length * by_length)[:, None]
     of_step = states.mean(picked.decode_rest)
     rest = of_step * (1 - wait.probability)
     waited = wait.quantiles(LEVELS)
     of_wait = np.maximum(waited, (of_step - rest)[:, None]) - wait.mean[:, None]
-    mean = front_end + rest + own + wait.mean
+    mean = front_end + rest + own + longer + wait.mean
     quantiles = mean[:, None] + root_sum(of_state + of_wait, of_length)
-    if workload.input_tokens.sigma == 0:
-        least = np.minimum(front_end + picked.own_prefill[:, 0], mean)
+    if prompt.sigma == 0:
+        least = np.minimum(front_end + picked.own_prefill[:, 0] + longer, mean)
         quantiles = np.maximum(quantiles, least[:, None])
-    return Latency(mean, quantiles)
+    return Latency(mean, quantiles), longer
 
 
 def _tpot(
-    picked: PickedCurves, states: States, workload: Workload, speculation: Speculation
+    picked: PickedCurves,
+    states: States,
+    answer: Component,
+    workload: Workload,
+    speculation: Speculation,
 ) -> Latency:
     """Mean gap of a request: over the states it lives through, and the prompts it meets."""
-    gaps = workload.gaps
-    if gaps == 0:
-        return undefined(len(states.found))
-    mean = states.mean(picked.tpot)
-    rising = np.maximum.accumulate(picked.tpot, axis=1)
+    steps = speculation.steps(answer.gaps)
+    each = steps / answer.gaps
+    curve = picked.tpot * (each * workload.gaps / speculation.steps(workload.gaps))
+    mean = states.mean(curve)
+    rising = np.maximum.accumulate(curve, axis=1)
     of_state = states.quantiles(rising) - mean[:, None]
     share = np.clip(states.mean(picked.mixed_share), 0.0, 1.0)
     longer = np.maximum(states.mean(picked.mixed_step - picked.decode_step), 0.0)
-    steps = speculation.steps(gaps)
-    variance = share * (1 - share) / steps * (longer * steps / gaps) ** 2
+    variance = share * (1 - share) / steps * (longer * each) ** 2
     variance = variance + speculation.squared_cv / steps * mean**2
     of_prompts = np.sqrt(variance)[:, None] * Z
     quantiles = mean[:, None] + root_sum(of_state, of_prompts)
-    least = np.minimum(picked.tpot[:, 0], mean)
+    least = np.minimum(curve[:, 0], mean)
     return Latency(mean, np.maximum(quantiles, least[:, None]))
 
 
-def _itl(picked: PickedCurves, states: States, tpot: Latency, speculation: Speculation) -> Latency:
+def _itl(picked: PickedCurves, states: States, mean: Array, speculation: Speculation) -> Latency:
     """Single gaps: above the share of plain steps they are steps with prompts, a Poisson number.
 
     If a share s of the steps has any, a = -ln(1 - s) come in one on average, and a step that has
@@ -259,8 +282,8 @@ def _itl(picked: PickedCurves, states: States, tpot: Latency, speculation: Specu
     longer = longer + np.maximum(prompts / average - 1, 0.0) * np.maximum(longer - base, 0.0)
     quantiles = np.where(1 - mixed < levels, longer, plain)
     quantiles = np.where(levels > 0, quantiles, 0.0)
-    quantiles = np.where(np.isnan(tpot.mean)[:, None], np.nan, quantiles)
-    return Latency(tpot.mean, np.maximum.accumulate(quantiles, axis=1))
+    quantiles = np.where(np.isnan(mean)[:, None], np.nan, quantiles)
+    return Latency(mean, np.maximum.accumulate(quantiles, axis=1))
 
 
 def _poisson_quantiles(mean: Array, levels: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
@@ -71,7 +71,7 @@ class Decision:
 
     def with_slo(self, slo: Mapping[str, float]) -> Decision:
         """The same question with other SLOs, decided on what is known of the plans."""
-        request = replace(self.request, slo=slo)
+        request = self.request.with_slo(slo)
         return Decision(request, self.evaluator.with_slo(slo), self.rejected, self.warnings)
 
     def _nearest(self) -> int | None:

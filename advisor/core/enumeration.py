@@ -238,6 +238,7 @@ def _shapes(model: ModelProfile, layout: Layout, tiles: bool) -> Reason | None:
     return faults[0].code, faults[0].detail, remedy
 
 
+@lru_cache(maxsize=16_384)
 def _ranks_alone(split: Split) -> Split:
     """The split without what divides no matrix, so that equal ones are checked once."""
     return replace(split, pipeline_parallel=1, pipeline_layers=(), kv_cache="bf16")

@@ -110,7 +110,7 @@ class Evaluator:
         """The same layouts under other SLOs; what was evaluated is kept, unless the batch follows
         them."""
         other = copy.copy(self)
-        other.request = replace(self.request, slo=slo)
+        other.request = self.request.with_slo(slo)
         if self.batch_follows_slo and _of_tpot(slo) != _of_tpot(self.request.slo):
             other.known = Evaluated()
             other._keep_tpot_within_slo()

@@ -199,9 +199,8 @@ def assumptions(plan: Decision) -> list[dict[str, str]]:
             "Latency and utilization are at the peak rate, cost per token at the mean rate."
         )
     if workload.prefix_cache_hit:
-        stated["shared_prefix"] = (
-            "The cached part of the input is one prefix that all requests share."
-        )
+        whose = "each class shares" if workload.classes else "all requests share"
+        stated["shared_prefix"] = f"The cached part of the input is one prefix that {whose}."
     if request.model.architecture.moe:
         stated["uniform_experts"] = (
             "Tokens choose experts uniformly: as many are read as any routing reads."
@@ -305,7 +304,7 @@ def _lengths_not_fitted(workload: Workload) -> list[dict[str, str]]:
 def _answers_in_step(plan: Decision, row: int | None) -> list[dict[str, str]]:
     workload = plan.request.workload
     levelled = workload.mode == "open" and plan.request.serving.routing == "least_loaded"
-    if not levelled or workload.output_tokens.sigma or row is None or _serving(plan, row) == 1:
+    if not levelled or workload.output_tokens.squared_cv or row is None or _serving(plan, row) == 1:
         return []
     detail = (
         "Answers all of one length: those that began together end together and draw as many new "

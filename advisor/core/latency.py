@@ -9,7 +9,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.core.workload import Length, Speculation, Workload
+from advisor.core.lengths import Component
+from advisor.core.workload import Speculation
 
 Array = NDArray[np.float64]
 
@@ -60,6 +61,38 @@ def weighted(weights: Sequence[Array], parts: Sequence[Latency]) -> Latency:
     return Latency(np.asarray(mean), np.asarray(quantiles))
 
 
+def mixed(shares: Sequence[float], parts: Sequence[Latency]) -> Latency:
+    """The latency of requests of several kinds together, of which each part has its share: its
+    quantiles are those of the mixture.
+
+    Each part spreads evenly between two levels, with what is outside them at the first and last.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    share = np.array(shares)[:, None] / sum(shares)
+    mean = sum(s * part.mean for s, part in zip(share[:, 0].tolist(), parts, strict=True))
+    tables = np.maximum.accumulate(np.stack([part.quantiles for part in parts], axis=1), axis=2)
+    apart = 1e-9 * np.maximum(tables.max(axis=(1, 2), keepdims=True), 1e-9)
+    knots = tables + apart * np.arange(len(LEVELS))
+    slope = share * np.diff(LEVELS) / np.diff(knots, axis=2)
+    change = np.diff(slope, axis=2, prepend=0.0, append=0.0)
+    mass = share * np.array([LEVELS[0], *np.zeros(len(LEVELS) - 2), 1 - LEVELS[-1]])
+    flat = (len(knots), knots.shape[1] * knots.shape[2])
+    knots, change, mass = (
+        np.broadcast_to(x, knots.shape).reshape(flat) for x in (knots, change, mass)
+    )
+    order = np.argsort(knots, axis=1)
+    knot, change, mass = (np.take_along_axis(x, order, axis=1) for x in (knots, change, mass))
+    slope = np.cumsum(change, axis=1)[:, :-1]
+    reached = np.cumsum(mass, axis=1)
+    reached[:, 1:] += np.cumsum(slope * np.diff(knot, axis=1), axis=1)
+    at = np.minimum((reached[:, :, None] < LEVELS).sum(axis=1), knot.shape[1] - 1)
+    found, before, own = (np.take_along_axis(each, at, axis=1) for each in (knot, reached, mass))
+    steep = np.take_along_axis(slope, np.maximum(at - 1, 0), axis=1)
+    over = np.maximum(before - own - LEVELS, 0.0)
+    return Latency(np.asarray(mean), found - over / np.maximum(steep, 1e-300))
+
+
 def step_levels(speculation: Speculation) -> Array:
     """The levels of steps at which gaps between tokens have theirs: tokens that one step gains come
     together, so of all gaps only one a step takes its time. Below 0: no time at all."""
@@ -71,22 +104,18 @@ def undefined(rows: int) -> Latency:
     return Latency(np.full(rows, np.nan), np.full((rows, len(LEVELS)), np.nan))
 
 
-def end_to_end(ttft: Latency, tpot: Latency, workload: Workload) -> Latency:
+def end_to_end(ttft: Latency, tpot: Latency, output: Component) -> Latency:
     """TTFT + (OSL - 1) TPOT: means add; deviations add as squares, with the output's length."""
-    gaps = workload.gaps
-    if gaps == 0:
-        return ttft
-    mean = ttft.mean + gaps * tpot.mean
+    mean = ttft.mean + output.gaps * tpot.mean
     of_ttft = ttft.quantiles - ttft.mean[:, None]
-    of_tpot = gaps * (tpot.quantiles - tpot.mean[:, None])
-    of_length = length_deviation(workload.output_tokens) * (gaps * tpot.mean)[:, None]
+    of_tpot = output.gaps * (tpot.quantiles - tpot.mean[:, None])
+    of_length = length_deviation(output) * (output.gaps * tpot.mean)[:, None]
     return Latency(mean, mean[:, None] + root_sum(of_ttft, of_tpot, of_length))
 
 
-def length_deviation(length: Length) -> Array:
+def length_deviation(length: Component) -> Array:
     """Relative deviation of a length's quantiles from its mean, (1, levels)."""
-    sigma = length.sigma
-    return np.asarray(np.expm1(Z * sigma - sigma**2 / 2))[None, :]
+    return np.asarray(np.expm1(Z * length.sigma - length.sigma**2 / 2))[None, :]
 
 
 def root_sum(*deviations: Array) -> Array:

@@ -27,7 +27,8 @@ class Served:
     plan from arrival to last token, `full` the share of requests that find every slot of their
     replica taken. `utilization` is the load as a share of saturation. `slot_wait` is the mean time
     that a request waits for a place in the batch [s], a part of TTFT: NaN where it has no end, or
-    was simulated and not told apart.
+    was simulated and not told apart. `classes` has TTFT, TPOT and E2E of each class of requests by
+    its name, where classes are given.
     """
 
     verdict: NDArray[np.str_]
@@ -39,28 +40,45 @@ class Served:
     slot_wait: Array
     full: Array
     latency: Mapping[str, Latency]
+    classes: Mapping[str, Mapping[str, Latency]] = field(default_factory=dict)
 
     def take(self, rows: Index) -> Served:
         """Some of the rows, in this order."""
-        plain = {f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name != "latency"}
-        latency = {
-            name: Latency(one.mean[rows], one.quantiles[rows]) for name, one in self.latency.items()
-        }
-        return Served(**plain, latency=latency)
+        plain = {name: getattr(self, name)[rows] for name in _PLAIN}
+        return Served(
+            **plain,
+            latency=_taken(self.latency, rows),
+            classes={name: _taken(each, rows) for name, each in self.classes.items()},
+        )
 
     @staticmethod
     def joined(parts: Sequence[Served]) -> Served:
         """The rows of several evaluations, one after the other."""
-        names = [f.name for f in fields(Served) if f.name != "latency"]
-        latency = {
-            metric: Latency(
-                np.concatenate([part.latency[metric].mean for part in parts]),
-                np.concatenate([part.latency[metric].quantiles for part in parts]),
-            )
-            for metric in parts[0].latency
-        }
-        plain = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-        return Served(**plain, latency=latency)
+        plain = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _PLAIN}
+        return Served(
+            **plain,
+            latency=_joined([part.latency for part in parts]),
+            classes={
+                name: _joined([part.classes[name] for part in parts]) for name in parts[0].classes
+            },
+        )
+
+
+_PLAIN = [each.name for each in fields(Served) if each.name not in ("latency", "classes")]
+
+
+def _taken(latency: Mapping[str, Latency], rows: Index) -> dict[str, Latency]:
+    return {name: Latency(one.mean[rows], one.quantiles[rows]) for name, one in latency.items()}
+
+
+def _joined(parts: Sequence[Mapping[str, Latency]]) -> dict[str, Latency]:
+    return {
+        metric: Latency(
+            np.concatenate([part[metric].mean for part in parts]),
+            np.concatenate([part[metric].quantiles for part in parts]),
+        )
+        for metric in parts[0]
+    }
 
 
 @dataclass(frozen=True)

@@ -121,13 +121,17 @@ def _stage(
     stage: StageLoad,
 ) -> tuple[float, ...]:
     of_stage = stage_room(model, layout, settings, stage)
-    kv_cache, pages, context = of_stage.kv_cache, of_stage.pages, workload.live_context
+    kv_cache, pages = of_stage.kv_cache, of_stage.pages
     longest, batched = settings.max_model_len, settings.max_num_batched_tokens
-    alone, filled = _running(pages, context)
+    classes = [
+        (part, *_running(pages, one.live_context, one.shared_tokens))
+        for part, one in workload.decoding
+    ]
+    alone, filled, shared = (sum(one[0] * one[i] for one in classes) for i in (1, 2, 3))
+    prefixes = sum(one[3] for one in classes)  # each class has its own
     need = _admitted(pages, longest, batched)
-    shared = pages.shared_bytes(context, workload.shared_tokens)
     groups, left = layout.split.attention_data_parallel, max(kv_cache.value, 0.0)
-    own, room = alone - shared, max(kv_cache.value - shared, 0.0)
+    own, room = alone - shared, max(kv_cache.value - prefixes, 0.0)
     concurrency = groups * room / own if own else UNBOUNDED  # a stage may hold no cache at all
     reported = pages.reported_tokens(kv_cache.value, settings)
     limited = settings.state_blocks_limit_seqs and pages.state_groups
@@ -144,15 +148,16 @@ def _stage(
         kv_cache.high - need,
         math.nan if reported is None else reported,
         left // pages.block_bytes if limited else math.inf,
-        left * groups / filled * context if filled else UNBOUNDED,
+        left * groups / filled * workload.live_context if filled else UNBOUNDED,
         concurrency,
     )
 
 
 @lru_cache(maxsize=1024)
-def _running(pages: Paging, context: float) -> tuple[float, float]:
-    """What a running sequence takes, and what of it is filled [bytes]."""
-    return pages.held_bytes(context), pages.filled_bytes(context)
+def _running(pages: Paging, context: float, prefix: float) -> tuple[float, float, float]:
+    """What a running sequence takes, what of it is filled, and its shared prefix [bytes]."""
+    held, filled = pages.held_bytes(context), pages.filled_bytes(context)
+    return held, filled, pages.shared_bytes(context, prefix)
 
 
 @lru_cache(maxsize=1024)

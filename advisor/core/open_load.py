@@ -7,26 +7,28 @@ second, and says how long a request decodes; that, at every number of sequences,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.batching import ServiceCurves, ServiceTable
+from advisor.core.class_latency import CLASS_METRICS, Latencies, latencies
 from advisor.core.latency import (
     LEVELS,
     Latency,
-    end_to_end,
     length_deviation,
     root_sum,
     skewed_quantiles,
     step_levels,
     undefined,
 )
+from advisor.core.lengths import Component, RequestClass
 from advisor.core.load import NEAR_SATURATION, Replicas, Served
 from advisor.core.occupancy import States
 from advisor.core.pooling import levelled_cv2, met_in_service, pooled, pooled_wait
-from advisor.core.prompts import MOST_BUSY, PromptChain, Prompts, solve, states_needed
+from advisor.core.prompts import MOST_BUSY, Kind, PromptChain, Prompts, solve, states_needed
 from advisor.core.queueing import Stationary, Wait, slot_wait, stationary
 from advisor.core.renewal import met
 from advisor.core.workload import BURSTIEST_MODELLED, METRICS, Speculation, Workload
@@ -42,6 +44,9 @@ _MEMORY_OF_STATE = float(np.sqrt(2 * np.exp(-1.0)))
 """Spread of the state averaged over one request, as a share of its spread at an instant: the
 number in service forgets itself over about one service time, and the variance of the average of
 such a process over that time is 2 (e^-1 - 1 + 1) = 0.736 of it."""
+
+_FEW = 4
+"""Where a step has room for so many prompts, a part of one more is not looked at."""
 
 _MOST_CV2 = BURSTIEST_MODELLED**2
 """Squared variation of arrivals that both chains are solved with at most. Of burstier ones TTFT has
@@ -83,18 +88,22 @@ def open_load(curves: ServiceCurves, rows: Replicas, columns: int, workload: Wor
     saturation = rows.count * rows.router_efficiency * rows.saturation
     utilization, served = offered / saturation, np.minimum(offered, saturation)
     stable = np.flatnonzero(utilization < 1)
-    latency, slot_wait = dict.fromkeys(METRICS, undefined(count)), np.full(count, np.nan)
+    latency: Latencies = dict.fromkeys(METRICS, undefined(count))
+    classes: Mapping[str, Latencies] = {
+        one.name: dict.fromkeys(CLASS_METRICS, undefined(count)) for one in workload.classes
+    }
+    slot_wait = np.full(count, np.nan)
     in_service, full = rows.slots.astype(np.float64), np.ones(count)
     if len(stable):
         few = rows.take(stable).within(columns)
         arrivals = np.asarray(offered[stable] / (few.count * few.router_efficiency))
-        number, slot_wait[stable], found = _below_saturation(
+        number, slot_wait[stable], latency, classes = _below_saturation(
             curves, few, arrivals, columns, workload
         )
         in_service[stable], full[stable] = number.mean - number.queued, number.wait_probability
-        latency = found
         if len(stable) < count:
-            latency = {name: each.among(stable, count) for name, each in found.items()}
+            latency = _among(latency, stable, count)
+            classes = {name: _among(each, stable, count) for name, each in classes.items()}
     names = np.where(utilization >= NEAR_SATURATION, "near_saturation", "stable")
     return Served(
         verdict=np.where(utilization < 1, names, "unstable"),
@@ -106,14 +115,19 @@ def open_load(curves: ServiceCurves, rows: Replicas, columns: int, workload: Wor
         slot_wait=slot_wait,
         full=full,
         latency=latency,
+        classes=classes,
     )
+
+
+def _among(latency: Latencies, rows: Index, count: int) -> Latencies:
+    return {name: each.among(rows, count) for name, each in latency.items()}
 
 
 def _below_saturation(
     curves: ServiceCurves, rows: Replicas, arrivals: Array, columns: int, workload: Workload
-) -> tuple[Stationary, Array, dict[str, Latency]]:
+) -> tuple[Stationary, Array, Latencies, Mapping[str, Latencies]]:
     """The number in replicas with these arrivals each [1/s], the mean wait for a place in the batch
-    [s], and the latencies."""
+    [s], and the latencies of all requests and of each class."""
     used = np.bincount(rows.layout) > 0
     local = (np.cumsum(used) - 1)[rows.layout]
     table = curves.table(columns, np.flatnonzero(used))
@@ -136,20 +150,26 @@ def _below_saturation(
         shared_by=rows.count if rows.routing == "least_loaded" else None,
         stream_cv2=workload.arrival_cv**2,
     )
-    prompts = _prompt_chain(curves, rows.layout, arriving, workload)
-    own = prompts.own()
+    prompts = _prompt_chain(curves, rows.layout, arriving, workload, rows.speculation)
+    own = _own(curves, rows.layout, arriving, prompts, workload)
+    mean_own = _mean_own(own, workload)
     mean_longer, mixed_longer = _longer(prompts, arriving)
-    decode = _decode_seconds(prompts, arriving, steps, mean_longer)
-    number = _occupancy(own[:, None] + decode, prompts, arriving)
+    answers = _answers(prompts, arriving, mean_own, workload, rows.speculation)
+    alone = _mean_answer(answers, np.zeros_like(arrivals))
+    decode = _decode_seconds(prompts, arriving, alone, steps, mean_longer)
+    number = _occupancy(mean_own[:, None] + decode, prompts, arriving)
     states = States(number.found)
-    share = steps * prompts.gap / (own + steps * prompts.gap)
+    share = steps * prompts.gap / (mean_own + steps * prompts.gap)
     slot = _slot_wait(number, arriving, workload.work_cv2(share))
-    slower = mean_longer / 2 + mixed_longer
-    ttft = _ttft(prompts, slot, states, own, slower, rows.front_end, arriving, workload)
-    tpot = _tpot(prompts, states, decode, workload, rows.speculation)
-    itl = _itl(prompts, states, arriving.decode_step, tpot, rows.speculation)
-    latency = {"ttft": ttft, "tpot": tpot, "itl": itl, "e2e": end_to_end(ttft, tpot, workload)}
-    return number, slot.mean, latency
+    waits = _waits(prompts, slot, states, mean_longer / 2 + mixed_longer, arriving)
+    seen = _steps_seen(states, decode, alone, steps)
+    latency, classes = latencies(
+        workload, len(alone),
+        lambda one: _ttft(waits, prompts, own[one], rows.front_end, one),
+        lambda one, answer: _tpot(seen, prompts, answers[one, answer], answer, rows.speculation),
+        lambda mean: _itl(prompts, states, arriving.decode_step, mean, rows.speculation),
+    )  # fmt: skip
+    return number, slot.mean, latency, classes
 
 
 def _mean_decoding(
@@ -176,18 +196,20 @@ def _mean_decoding(
 
 
 def _prompt_chain(
-    curves: ServiceCurves, layout: Index, arriving: _Arriving, workload: Workload
-) -> PromptChain:
+    curves: ServiceCurves, layout: Index, arriving: _Arriving, workload: Workload,
+    speculation: Speculation,
+) -> PromptChain:  # fmt: skip
     """The chain of prompts beside as many sequences as a decoding one sees: itself and the mean."""
     decode, arrivals = arriving.decoding + 1, arriving.arrivals
-    chunks, room = curves.room(layout, decode)
+    chunks, room = curves.room(layout, decode, workload)
     numbers = _numbers(room)
-    steps = curves.step_times(layout, decode, numbers)
+    steps = curves.step_times(layout, decode, numbers, workload)
     # Where the first prompt of a step takes longest, as in a pipeline, prompts that come one by one
     # would slow the others down; regular arrivals are taken as random ones there.
-    lone = steps[:, 1] - steps[:, 0] > 1.01 * (steps[:, -1] - steps[:, 1]) / np.maximum(room - 1, 1)
+    lone = (steps[:, 1] - steps[:, 0]) * (room - 1) > 1.01 * (steps[:, -1] - steps[:, 1])
     lone &= room > 1
-    cv2 = workload.input_tokens.squared_cv
+    lengths = workload.prompt_tokens
+    cv2 = lengths.squared_cv
     added = chunks * (steps[:, 1] - steps[:, 0])
     at_once = arrivals * steps[:, 0] / np.maximum(1 - arrivals * added, 0.1)
     at_once = np.minimum(at_once, room)
@@ -200,23 +222,41 @@ def _prompt_chain(
         arrivals=arrivals,
         arrivals_cv2=np.where(lone, np.maximum(arriving.arrivals_cv2, 1.0), arriving.arrivals_cv2),
         chunks=chunks,
-        room=np.maximum(room // group, 1),
+        room=np.where(room < _FEW * group, np.maximum(room / group, 1.0), np.rint(room / group)),
         group=group,
         full=steps[:, -1],
         load=np.minimum(full, 1 / arriving.saturation) * arrivals,
         idle=np.exp(-arriving.decoding),
         length_cv2=cv2,
+        lengths=lengths if lengths.mixture else None,
+        kinds=_kinds(workload, speculation),
     )
     return solve(_between(numbers, steps, taken), prompts, states)
 
 
-def _numbers(room: Index) -> Array:
+def _kinds(workload: Workload, speculation: Speculation) -> tuple[Kind, ...]:
+    """The classes as the chain of prompts tells them apart."""
+    mix, mean = workload.mix, workload.prompt_tokens.mean
+    return tuple(
+        Kind(
+            one.prompt_tokens.mean / mean if mix[1:] else 1.0,
+            tuple(
+                (one.share * each.share, speculation.steps(each.gaps))
+                for each in one.output_tokens.grouped
+                if each.gaps
+            ),
+        )
+        for one in mix
+    )
+
+
+def _numbers(room: Array) -> Array:
     """Numbers of prompts to evaluate steps with, none falling, (rows, numbers)."""
     shares = [np.maximum(room * share, 1.0) for share in _SHARES_OF_ROOM]
     return np.stack([0.0 * room, 1.0 + 0.0 * room, *shares], axis=1)
 
 
-def _between(numbers: Array, values: Array, wanted: Index) -> Array:
+def _between(numbers: Array, values: Array, wanted: Array) -> Array:
     """Each row interpolated between its own numbers, none beyond the last."""
     row = np.arange(len(wanted))[:, None]
     high = (numbers[:, None, 1:-1] < wanted[:, :, None]).sum(axis=2) + 1
@@ -225,19 +265,60 @@ def _between(numbers: Array, values: Array, wanted: Index) -> Array:
     return np.asarray(first + part * (values[row, high] - first))
 
 
+def _own(
+    curves: ServiceCurves, layout: Index, arriving: _Arriving, prompts: PromptChain,
+    workload: Workload,
+) -> dict[RequestClass, Array]:  # fmt: skip
+    """Time that prompts of each class and length take alone beside the mean number that decode
+    [s], (rows,)."""
+    each = [part for one in workload.mix for part in one.by_prompt]
+    if len(each) == 1:
+        return {each[0]: prompts.own()}
+    return {one: curves.own_prompt(layout, arriving.decoding + 1, one) for one in each}
+
+
+def _mean_own(own: Mapping[RequestClass, Array], workload: Workload) -> Array:
+    if len(own) == 1:
+        return next(iter(own.values()))
+    terms = [one.share * each.share * own[each] for one in workload.mix for each in one.by_prompt]
+    return np.asarray(sum(terms))
+
+
+def _answers(
+    prompts: PromptChain, arriving: _Arriving, own: Array, workload: Workload,
+    speculation: Speculation,
+) -> dict[tuple[RequestClass, Component], Array]:  # fmt: skip
+    """Mean time that the answers of each class and length that have gaps decode [s], (rows,), as
+    the chain has it; of replicas that share the stream by load, with as many prompts as they
+    meet."""
+    replicas, met_here = arriving.shared_by, None
+    if replicas is not None:
+        met_here = met_in_service(arriving.decoding + arriving.arrivals * own, replicas)
+    found = {}
+    for kind, one in enumerate(workload.mix):
+        for answer in one.output_tokens.grouped:
+            if answer.gaps:
+                steps = speculation.steps(answer.gaps)
+                seconds, plain = prompts.decode(steps, kind), steps * prompts.step[:, 0]
+                if met_here is not None:
+                    seconds = plain + met_here * (seconds - plain)
+                found[one, answer] = seconds
+    return found
+
+
+def _mean_answer(answers: Mapping[tuple[RequestClass, Component], Array], none: Array) -> Array:
+    """Mean time that requests decode [s], (rows,): 0 of those of one token."""
+    return sum((one.share * each.share * found for (one, each), found in answers.items()), none)
+
+
 def _decode_seconds(
-    prompts: PromptChain, arriving: _Arriving, steps: float, longer: Array
+    prompts: PromptChain, arriving: _Arriving, alone: Array, steps: float, longer: Array
 ) -> Array:
     """Mean time that a request decodes beside n - 1 others [s], (rows, N): as the chain has it, and
     at other numbers each step `longer`, by its decode part and the prompts that come in this."""
     if not steps:
         return np.zeros_like(arriving.decode_step)
-    mean = prompts.decode(steps)
-    if arriving.shared_by is not None:
-        in_service = arriving.decoding + arriving.arrivals * prompts.own()
-        plain = steps * prompts.step[:, 0]
-        mean = plain + met_in_service(in_service, arriving.shared_by) * (mean - plain)
-    seconds = mean[:, None] + steps * longer
+    seconds = alone[:, None] + steps * longer
     full = np.maximum(prompts.prompts.full[:, None], arriving.mixed_step)
     seconds = np.maximum(seconds, steps * arriving.decode_step)
     return np.asarray(np.minimum(seconds, steps * full))
@@ -283,59 +364,81 @@ def _slot_wait(number: Stationary, arriving: _Arriving, work_cv2: Array) -> Wait
     return slot_wait(number, saturation, arrivals, variability)
 
 
-def _ttft(
-    prompts: PromptChain,
-    slot: Wait,
-    states: States,
-    own: Array,
-    slower: Array,
-    front_end: Array,
-    arriving: _Arriving,
-    workload: Workload,
-) -> Latency:
-    """Front end, wait for a slot, and what the chain of prompts says of the rest, `slower` where
-    more decode than on average. The least is that of an empty replica; above it quantiles are
-    those of a time of this mean and variance, and of the length of one's own prompt."""
-    inputs = workload.input_tokens
-    queue = np.maximum(prompts.queue(arriving.burst_cv2) + own - prompts.wait, 0.0)
-    mean, variance = prompts.wait + queue, prompts.wait_variance + queue**2
+@dataclass(frozen=True)
+class _Waits:
+    """What every prompt waits for, arrays of shape (rows,) or (rows, levels) [s]: mean time to the
+    first token of a mean prompt, the deviations of the number in service from it, the variance of
+    the waits, and the wait for a slot."""
+
+    mean: Array
+    of_state: Array
+    variance: Array
+    slot: Wait
+
+
+def _waits(
+    prompts: PromptChain, slot: Wait, states: States, slower: Array, arriving: _Arriving
+) -> _Waits:
+    """What the chain of prompts says, `slower` where more decode than on average."""
+    queue = np.maximum(prompts.queue(arriving.burst_cv2) + prompts.own() - prompts.wait, 0.0)
     average = states.mean(slower)
     of_state = states.quantiles(slower) - average[:, None]
-    more = np.maximum(average, 0.0)
-    shortest = np.exp(-_SHORT * inputs.sigma)
-    least = np.minimum(prompts.own(shortest), mean + more)
-    mean = mean + more
+    mean = prompts.wait + queue + np.maximum(average, 0.0)
+    return _Waits(mean, of_state, prompts.wait_variance + queue**2, slot)
+
+
+def _ttft(
+    waits: _Waits, prompts: PromptChain, own: Array, front_end: Array, one: RequestClass
+) -> Latency:
+    """Front end, waits and one's own prompt. The least is that of an empty replica; above it
+    quantiles are those of a time of this mean and variance, and of the length of the prompt."""
+    (prompt,) = one.prompt_tokens.components
+    mean, by_length = waits.mean + (own - prompts.own()), own - prompts.step[:, 0]
+    least = np.minimum(prompts.step[:, 0] + by_length * np.exp(-_SHORT * prompt.sigma), mean)
     excess = mean - least
-    of_wait = skewed_quantiles(excess, variance) - excess[:, None]
-    of_length = length_deviation(inputs) * (own - prompts.step[:, 0])[:, None]
-    quantiles = mean[:, None] + root_sum(of_wait, of_state, of_length)
-    quantiles = np.maximum(quantiles, least[:, None]) + slot.quantiles(LEVELS)
-    return Latency(front_end + mean + slot.mean, front_end[:, None] + quantiles)
+    of_wait = skewed_quantiles(excess, waits.variance) - excess[:, None]
+    of_length = length_deviation(prompt) * by_length[:, None]
+    quantiles = mean[:, None] + root_sum(of_wait, waits.of_state, of_length)
+    quantiles = np.maximum(quantiles, least[:, None]) + waits.slot.quantiles(LEVELS)
+    return Latency(front_end + mean + waits.slot.mean, front_end[:, None] + quantiles)
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The step that a decoding sequence sees on average [s], by the number in service (rows, N);
+    its mean over these, its quantiles' deviations, and the mean that the chain of prompts has, for
+    answers of a mean length."""
+
+    curve: Array
+    mean: Array
+    of_state: Array
+    alone: Array
+
+
+def _steps_seen(states: States, decode: Array, alone: Array, steps: float) -> _Steps:
+    each = 1 / max(steps, 1e-300)  # of answers that are all one token no step is seen
+    curve = decode * each
+    mean = states.mean(curve)
+    return _Steps(curve, mean, states.quantiles(curve) - mean[:, None], alone * each)
 
 
 def _tpot(
-    prompts: PromptChain,
-    states: States,
-    decode: Array,
-    workload: Workload,
-    speculation: Speculation,
+    seen: _Steps, prompts: PromptChain, alone: Array, answer: Component, speculation: Speculation
 ) -> Latency:
-    """Mean gap of a request: over the states it lives through, and the prompts it meets."""
-    gaps = workload.gaps
-    if not gaps:
-        return undefined(len(decode))
-    curve = decode / gaps
-    mean = states.mean(curve)
-    of_state = states.quantiles(curve) - mean[:, None]
-    steps = speculation.steps(gaps)
-    few = steps / (1 + workload.output_tokens.squared_cv)  # short answers average over less
+    """Mean gap of a request: over the states it lives through, and the prompts it meets, of which
+    short answers meet more, close behind their own prompt. `alone` is how long it decodes as the
+    chain of prompts has it [s]."""
+    steps = speculation.steps(answer.gaps)
+    each = steps / answer.gaps
+    mean = each * (seen.mean + alone / steps - seen.alone)
+    few = steps / (1 + answer.squared_cv)  # short answers average over less
     drift, single = (np.maximum(x, 1e-300) for x in (prompts.drift, prompts.gap_variance))
-    variance = (steps / gaps) ** 2 / (few / drift + 1 / single)
+    variance = each**2 / (max(few - 1, 0.0) / drift + 1 / single)
     variance = variance + speculation.squared_cv / few * mean**2
-    excess = np.maximum(mean - prompts.step[:, 0] * steps / gaps, 0.0)
+    excess = np.maximum(mean - prompts.step[:, 0] * each, 0.0)
     of_prompts = skewed_quantiles(excess, variance) - excess[:, None]
-    quantiles = mean[:, None] + root_sum(_MEMORY_OF_STATE * of_state, of_prompts)
-    least = np.minimum(curve[:, 0], mean)
+    quantiles = mean[:, None] + root_sum(_MEMORY_OF_STATE * each * seen.of_state, of_prompts)
+    least = np.minimum(each * seen.curve[:, 0], mean)
     return Latency(mean, np.maximum(quantiles, least[:, None]))
 
 
@@ -343,16 +446,16 @@ def _itl(
     prompts: PromptChain,
     states: States,
     decode_step: Array,
-    tpot: Latency,
+    mean: Array,
     speculation: Speculation,
 ) -> Latency:
     """Single gaps: below the share of plain steps those of the number in service, above it steps
     with as many prompts as the chain has at that level."""
-    plain, levels = prompts.share[:, :1], step_levels(speculation)
+    plain, levels = prompts.seen[:, :1], step_levels(speculation)
     of_plain = np.minimum(np.maximum(levels / np.maximum(plain, 1e-9), 0.0), 1.0)
     few = states.quantiles(decode_step, of_plain)
     slower = states.mean(decode_step) - prompts.step[:, 0]
     longer = prompts.gap_quantiles(levels) + slower[:, None]
     quantiles = np.where(levels > 0, np.where(plain < levels, longer, few), 0.0)
-    quantiles = np.where(np.isnan(tpot.mean)[:, None], np.nan, quantiles)
-    return Latency(tpot.mean, np.maximum.accumulate(quantiles, axis=1))
+    quantiles = np.where(np.isnan(mean)[:, None], np.nan, quantiles)
+    return Latency(mean, np.maximum.accumulate(quantiles, axis=1))

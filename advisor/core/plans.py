@@ -30,7 +30,7 @@ from advisor.core.engines import serving_faults, version_warnings
 from advisor.core.enumeration import enumerate_layouts, precision_warnings
 from advisor.core.errors import FieldError, InvalidInput, between, unknown_choice
 from advisor.core.verification import BurstEvaluator, Simulated, TooMuchWork
-from advisor.core.workload import OBJECTIVES, SLO_KEYS, PlanRequest, Serving
+from advisor.core.workload import CLASS_SLO_KEYS, OBJECTIVES, SLO_KEYS, PlanRequest, Serving
 
 
 class Plan(Decision):
@@ -139,12 +139,25 @@ def _trace_faults(serving: Serving) -> list[FieldError]:
     return faults
 
 
-def _validate(request: PlanRequest) -> None:
-    errors = [
-        unknown_choice(f"/slo/{key}", key, SLO_KEYS, "SLO")
-        for key in request.slo
-        if key not in SLO_KEYS
+def _slo_faults(request: PlanRequest) -> list[FieldError]:
+    """SLOs that no request can be held to."""
+    classes = request.workload.classes
+    of_classes = (f"{key}@{one.name}" for one in classes for key in CLASS_SLO_KEYS)
+    known = (*SLO_KEYS, *of_classes)
+    faults = [
+        unknown_choice(f"/slo/{key}", key, known, "SLO") for key in request.slo if key not in known
     ]
+    detail = "Answers of one token have no gaps, and no TPOT."
+    return faults + [
+        FieldError(f"/workload/classes/{number}/slo/{key}", detail)
+        for number, one in enumerate(classes)
+        for key in one.slo
+        if key.startswith("tpot") and not one.gaps
+    ]
+
+
+def _validate(request: PlanRequest) -> None:
+    errors = _slo_faults(request)
     if request.objective not in OBJECTIVES:
         errors.append(unknown_choice("/objective", request.objective, OBJECTIVES, "Objective"))
     context, longest = request.model.architecture.context_length, request.workload.longest

@@ -95,7 +95,8 @@ def _singly(mean: Array, spread: Array | None, came: Index) -> Array:
         chance = each[..., None] * share
         chance += (over / spread)[..., None] * (share > 0)
     chance += came <= 0
-    np.cumprod(chance, axis=-1, out=chance)
+    for column in range(1, chance.shape[-1]):  # faster than numpy's own cumulative product
+        chance[..., column] *= chance[..., column - 1]
     chance *= none[..., None]
     chance *= came >= 0
     return np.asarray(chance)

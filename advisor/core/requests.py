@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.errors import FieldError, InvalidInput
-from advisor.core.workload import Length, Workload
+from advisor.core.lengths import Length
+from advisor.core.workload import Workload
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -20,7 +22,8 @@ class Requests:
 
     Of `input_tokens`, `new_input_tokens` are computed and the others found in the prefix cache.
     They are sent at `sent_s` (rising), or, where `concurrency` is given instead, so many at 0 and
-    each other one when an answer is complete.
+    each other one when an answer is complete. `request_class` is the number of each one's class,
+    where there are several.
     """
 
     input_tokens: Index
@@ -28,6 +31,7 @@ class Requests:
     output_tokens: Index
     sent_s: Array | None = None
     concurrency: int | None = None
+    request_class: Index | None = None
 
     def __post_init__(self) -> None:
         for name in ("input_tokens", "new_input_tokens", "output_tokens"):
@@ -61,6 +65,7 @@ class Requests:
             self.new_input_tokens[index],
             self.output_tokens[index],
             sent_s=self.sent_s[index],
+            request_class=None if self.request_class is None else self.request_class[index],
         )
 
 
@@ -75,19 +80,26 @@ def sample_requests(
     a range, both ends included.
 
     An open load's times between arrivals are gamma distributed (exponential at a variation of 1); a
-    saturated replica has all requests at once. The prefix hit is the same share of each input.
+    saturated replica has all requests at once. Each class has its share of the requests, and its
+    prefix hit is the same share of each input.
     """
-    inputs = _lengths(workload.input_tokens, count, rng, input_range)
-    outputs = _lengths(workload.output_tokens, count, rng, output_range)
-    new = np.maximum(np.rint(inputs * (1 - workload.prefix_cache_hit)), 1).astype(np.int64)
-    if workload.request_rate_per_s is None:
-        at_once = workload.concurrency or count
-        return Requests(inputs, new, outputs, concurrency=at_once)
-    rate = workload.request_rate_per_s * workload.peak_to_mean
-    between, variance = np.full(count, 1 / rate), workload.arrival_cv**2
-    if variance:
-        between = rng.gamma(1 / variance, variance / rate, count)
-    return Requests(inputs, new, outputs, sent_s=np.cumsum(between))
+    classes = workload.mix
+    of = _dealt([one.share for one in classes], count, rng)
+    inputs, outputs, new = (np.empty(count, dtype=np.int64) for _ in range(3))
+    for number, one in enumerate(classes):
+        mine = np.flatnonzero(of == number)
+        inputs[mine] = _lengths(one.input_tokens, len(mine), rng, input_range)
+        outputs[mine] = _lengths(one.output_tokens, len(mine), rng, output_range)
+        new[mine] = np.maximum(np.rint(inputs[mine] * (1 - one.prefix_cache_hit)), 1)
+    sent_s = None
+    if workload.request_rate_per_s is not None:
+        rate = workload.request_rate_per_s * workload.peak_to_mean
+        between, variance = np.full(count, 1 / rate), workload.arrival_cv**2
+        if variance:
+            between = rng.gamma(1 / variance, variance / rate, count)
+        sent_s = np.cumsum(between)
+    at_once = (workload.concurrency or count) if sent_s is None else None
+    return Requests(inputs, new, outputs, sent_s, at_once, of if workload.classes else None)
 
 
 def _lengths(
@@ -95,9 +107,20 @@ def _lengths(
 ) -> Index:
     if within is not None:
         return rng.integers(within[0], within[1], count, endpoint=True)
-    sigma = length.sigma
-    tokens = length.mean * np.exp(sigma * rng.standard_normal(count) - sigma**2 / 2)
+    parts = length.components
+    of = _dealt([one.share for one in parts], count, rng)
+    mean, sigma = np.array([(one.mean, one.sigma) for one in parts]).T[:, of]
+    tokens = mean * np.exp(sigma * rng.standard_normal(count) - sigma**2 / 2)
     return np.asarray(np.maximum(np.rint(tokens), 1), dtype=np.int64)
+
+
+def _dealt(shares: Sequence[float], count: int, rng: np.random.Generator) -> Index:
+    """The kind of each of `count` requests, in random order: of each kind its share, to within one
+    request, so that a short run has the mean of a long one."""
+    if len(shares) == 1:
+        return np.zeros(count, dtype=np.int64)
+    ends = np.rint(np.cumsum(shares) / sum(shares) * count).astype(np.int64)
+    return rng.permutation(np.searchsorted(ends, np.arange(count), side="right"))
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 from advisor.core.comparison import cost_difference, in_figures, in_short
 from advisor.core.decision import Decision
+from advisor.core.slo import slo_order
 from advisor.core.units import plain, rounded_plain
-from advisor.core.workload import SLO_KEYS
 
 LOOSER, TIGHTER = 1.2, 0.8
 
@@ -23,8 +23,7 @@ def slo_sensitivity(plan: Decision) -> list[dict[str, Any]]:
         now = in_figures(plan, plan.candidates, plan.recommended)
     return [
         _under(plan, now, slo, plan.request.slo[slo], factor)
-        for slo in SLO_KEYS
-        if slo in plan.request.slo
+        for slo in sorted(plan.request.slo, key=slo_order)
         for factor in factors
     ]
 

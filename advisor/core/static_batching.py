@@ -12,6 +12,7 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,24 +53,41 @@ class StaticReplica:
     def saturation(self, workload: Workload) -> float:
         """Requests per second of full batches, one after the other: B over the mean time of their
         prompts and of the steps of the longest answer."""
-        count, inputs, hit = float(self.slots), workload.input_tokens, workload.prefix_cache_hit
-        new = max(workload.new_input_tokens, 1.0)
-        pairs = inputs.mean_square * (1 - hit) * (hit + (1 - hit) / 2) + new / 2
-        prefill = self.prefill_s(count, count * new, count * pairs, count * workload.shared_tokens)
+        count, new = float(self.slots), workload.prompt_tokens.mean
+        pairs, cached = workload.prompt_pairs, workload.shared_tokens
+        prefill = self.prefill_s(count, count * new, count * pairs, count * cached)
         longest, square = (largest(workload.output_tokens, self.slots, p) for p in (1, 2))
         steps = longest - 1
         if steps <= 0:
             return count / prefill
-        context = inputs.mean + (square - longest) / (2 * steps)
+        context = workload.input_tokens.mean + (square - longest) / (2 * steps)
         return count / (prefill + steps * self.step(count, context, 0, 0, 0, 0))
 
 
 def largest(length: Length, count: int, power: int = 1) -> float:
     """E[max^power] of `count` lengths drawn independently [tokens^power]."""
-    middle = (_NORMAL[1:] + _NORMAL[:-1]) / 2
-    values = length.mean * np.exp(length.sigma * middle - length.sigma**2 / 2)
-    chance = np.diff(_BELOW**count)
-    return float((values**power * chance).sum() / chance.sum())
+    values = [
+        one.mean * np.exp(one.sigma * _NORMAL - one.sigma**2 / 2) if one.sigma else [one.mean]
+        for one in length.components
+    ]
+    points = np.unique(np.concatenate(values))
+    upto, before = (_share(length, points, side) ** count for side in ("right", "left"))
+    at, between = upto - before, before[1:] - upto[:-1]
+    middle = (points[1:] + points[:-1]) / 2
+    total = (points**power * at).sum() + (middle**power * between).sum()
+    return float(total / (at.sum() + between.sum()))
+
+
+def _share(length: Length, points: Array, side: Literal["left", "right"]) -> Array:
+    """The share of lengths up to each point, those of just so many tokens in (`right`) or not."""
+    found = np.zeros(len(points))
+    for one in length.components:
+        if one.sigma:
+            normal = (np.log(points / one.mean) + one.sigma**2 / 2) / one.sigma
+            found += one.share * np.interp(normal, _NORMAL, _BELOW)
+        else:
+            found += one.share * np.searchsorted([one.mean], points, side=side)
+    return np.minimum(found, 1.0)
 
 
 @dataclass(frozen=True)

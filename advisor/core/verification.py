@@ -164,7 +164,7 @@ def simulate_burst(evaluator: Evaluator, layout: int, serving: int, work: Work) 
     workload = evaluator.request.workload
     assert workload.concurrency is not None
     a_client = workload.burst_requests / workload.concurrency
-    varied = workload.input_tokens.sigma or workload.output_tokens.sigma
+    varied = workload.input_tokens.squared_cv or workload.output_tokens.squared_cv
     replica, parts = _replica(evaluator, layout), list[_Part]()
     for clients, count in _clients(workload.concurrency, serving):
         copies = count if varied else 1
@@ -225,8 +225,10 @@ def simulate_steady(
     if mode != "saturated" or found.served is None:
         return found
     undefined = Latency(np.full(1, np.nan), np.full((1, len(LEVELS)), np.nan))
-    latency = {**found.served.latency, "ttft": undefined, "e2e": undefined}
-    return replace(found, served=replace(found.served, latency=latency))
+    none = {"ttft": undefined, "e2e": undefined}
+    classes = {name: {**each, **none} for name, each in found.served.classes.items()}
+    latency = {**found.served.latency, **none}
+    return replace(found, served=replace(found.served, latency=latency, classes=classes))
 
 
 Drawn = Iterator[tuple[Requests, float, int, int]]
@@ -243,7 +245,8 @@ def _open(evaluator: Evaluator, _: int, serving: int, closed_form: Served, work:
     cv2 = float(split_cv2(workload.arrival_cv, np.array(serving)))
     rate = workload.request_rate_per_s / replicas
     load = replace(workload, request_rate_per_s=rate, arrival_cv=math.sqrt(cv2))
-    first, last = max(_LEAST_WARM_UP, 3 * in_flight), 2 * in_flight
+    turns = _turns(in_flight, workload)
+    first, last = max(_LEAST_WARM_UP, 3 * turns), 2 * turns
     rng = np.random.default_rng(_SEED)
     total = first + math.ceil(MEASURED * max(cv2, 1.0)) + last
     yield _drawn(load, total, rng, work), replicas, first, last
@@ -258,8 +261,8 @@ def _levelled(
     assert workload.request_rate_per_s is not None
     share = count / _effective(evaluator, serving)
     load = replace(workload, request_rate_per_s=workload.request_rate_per_s * share)
-    in_flight = math.ceil(float(closed_form.concurrency[0]) * share)
-    first, last = max(_LEAST_WARM_UP, 3 * in_flight), 2 * in_flight
+    turns = _turns(math.ceil(float(closed_form.concurrency[0]) * share), workload)
+    first, last = max(_LEAST_WARM_UP, 3 * turns), 2 * turns
     measured = max(MEASURED, MEASURED_A_REPLICA * count) * max(workload.arrival_cv**2, 1.0)
     rng = np.random.default_rng(_SEED)
     requests = _drawn(load, first + math.ceil(measured) + last, rng, work)
@@ -296,19 +299,30 @@ def _closed(evaluator: Evaluator, _: int, serving: int, __: Served, work: Work) 
     assert workload.concurrency is not None
     for clients, count in _clients(workload.concurrency, serving):
         load = replace(workload, concurrency=clients)
-        total = 3 * clients + max(MEASURED, 3 * clients)
-        rng = np.random.default_rng(_SEED)
-        requests = _spread(_drawn(load, total, rng, work), clients, rng)
-        yield requests, _effective(evaluator, count), 2 * clients, clients
+        requests, first, last = _loop(load, clients, work)
+        yield requests, _effective(evaluator, count), first, last
 
 
 def _saturated(evaluator: Evaluator, layout: int, serving: int, _: Served, work: Work) -> Drawn:
     """As many requests as will be answered wait from the beginning."""
     slots = int(evaluator.slots[layout])
+    requests, first, last = _loop(evaluator.request.workload, slots, work)
+    yield requests, _effective(evaluator, serving), first, last
+
+
+def _loop(load: Workload, at_once: int, work: Work) -> tuple[Requests, int, int]:
+    """Requests of a steady loop of so many at once, and how many to leave out at either end."""
     rng = np.random.default_rng(_SEED)
-    total = 3 * slots + max(MEASURED, 3 * slots)
-    requests = _spread(_drawn(evaluator.request.workload, total, rng, work), slots, rng)
-    yield requests, _effective(evaluator, serving), 2 * slots, slots
+    turns = _turns(at_once, load)
+    total = 2 * at_once + max(MEASURED, 3 * turns) + turns
+    return _spread(_drawn(load, total, rng, work), at_once, rng), 2 * at_once, turns
+
+
+def _turns(at_once: int, workload: Workload) -> int:
+    """Requests that are answered while the longest of so many at once are: where classes differ,
+    more than so many."""
+    output = workload.output_tokens
+    return math.ceil(at_once * max(one.mean for one in output.components) / output.mean)
 
 
 def _drawn(workload: Workload, count: int, rng: np.random.Generator, work: Work) -> Requests:
@@ -319,9 +333,13 @@ def _drawn(workload: Workload, count: int, rng: np.random.Generator, work: Work)
     if sent_s is not None and workload.request_rate_per_s is not None:
         rate = workload.request_rate_per_s * workload.peak_to_mean
         sent_s = sent_s * (count / rate / sent_s[-1])
-    inputs = _scaled(inputs, workload.input_tokens.mean / inputs.mean())
-    new = _scaled(inputs, 1 - workload.prefix_cache_hit)
-    outputs = _scaled(outputs, workload.output_tokens.mean / outputs.mean())
+    new, of = np.empty_like(inputs), requests.request_class
+    for number, one in enumerate(workload.mix):
+        mine = np.full(count, True) if of is None else of == number
+        if mine.any():
+            inputs[mine] = _scaled(inputs[mine], one.input_tokens.mean / inputs[mine].mean())
+            outputs[mine] = _scaled(outputs[mine], one.output_tokens.mean / outputs[mine].mean())
+            new[mine] = _scaled(inputs[mine], 1 - one.prefix_cache_hit)
     return replace(
         requests, input_tokens=inputs, new_input_tokens=new, output_tokens=outputs, sent_s=sent_s
     )
@@ -332,11 +350,22 @@ def _scaled(tokens: Index, factor: float) -> Index:
 
 
 def _spread(requests: Requests, first: int, rng: np.random.Generator) -> Requests:
-    """The first requests with a random rest of their output, so that a steady loop does not begin
-    in step: with equal lengths it would stay so."""
-    outputs = requests.output_tokens.copy()
+    """The first requests as a steady loop would be found: long answers more often than they come,
+    as they take longer, and of each a random rest. With equal lengths it would stay in step."""
+    outputs, count = requests.output_tokens, len(requests)
+    found = np.arange(count)
+    if (outputs != outputs[0]).any():
+        found[:first] = rng.choice(count, first, p=outputs / outputs.sum())
+    outputs = outputs[found]
     outputs[:first] = np.ceil(outputs[:first] * (1 - rng.random(first)))
-    return replace(requests, output_tokens=outputs)
+    of = requests.request_class
+    return replace(
+        requests,
+        input_tokens=requests.input_tokens[found],
+        new_input_tokens=requests.new_input_tokens[found],
+        output_tokens=outputs,
+        request_class=None if of is None else of[found],
+    )
 
 
 def _steady_part(run: Run, replicas: float, first: int, last: int) -> _Part:
@@ -431,7 +460,11 @@ def _measured(
         in_service=np.array([np.average([p.run.in_service for p in parts], weights=replicas)]),
         slot_wait=np.full(1, np.nan),
         full=np.full(1, np.nan),
-        latency=_latencies(parts),
+        latency=_latencies(parts) | {"itl": _gaps(parts)},
+        classes={
+            one.name: _latencies(parts, number)
+            for number, one in enumerate(evaluator.request.workload.classes)
+        },
     )
     sent = sum(part.replicas * len(part.run.requests) for part in parts)
     preemptions = sum(part.replicas * part.run.evictions for part in parts) / sent
@@ -442,16 +475,25 @@ def _measured(
 _VERDICTS = {"open": "stable", "closed": "closed_loop", "saturated": "saturated"}
 
 
-def _latencies(parts: Sequence[_Part]) -> dict[str, Latency]:
-    weight = np.concatenate([np.full(len(p.run.e2e[p.counted]), p.replicas) for p in parts])
-    latency = {
-        metric: _latency(
-            np.concatenate([getattr(part.run, metric)[part.counted] for part in parts]), weight
-        )
+def _latencies(parts: Sequence[_Part], of: int | None = None) -> dict[str, Latency]:
+    """Latencies of the requests measured, or of those of one class."""
+    mine = [_of_class(part, of) for part in parts]
+    weight = [np.full(len(each), p.replicas) for each, p in zip(mine, parts, strict=True)]
+    values = {
+        metric: [getattr(p.run, metric)[each] for each, p in zip(mine, parts, strict=True)]
         for metric in ("ttft", "tpot", "e2e")
     }
-    latency["itl"] = _gaps(parts)
-    return latency
+    return {
+        metric: _latency(np.concatenate(each), np.concatenate(weight))
+        for metric, each in values.items()
+    }
+
+
+def _of_class(part: _Part, of: int | None) -> Index:
+    """Numbers of the requests that were measured, of one class if it is given."""
+    counted = np.arange(len(part.run.requests))[part.counted]
+    classes = part.run.requests.request_class
+    return counted if of is None or classes is None else counted[classes[counted] == of]
 
 
 def _latency(values: Array, weight: Array) -> Latency:

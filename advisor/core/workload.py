@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,17 +14,20 @@ from numpy.typing import NDArray
 
 from advisor.core.errors import FieldError, InvalidInput
 from advisor.core.hardware import HardwareProfile
+from advisor.core.lengths import MAX_P95_TO_MEAN as MAX_P95_TO_MEAN
+from advisor.core.lengths import Length as Length
+from advisor.core.lengths import RequestClass, mean_over
 from advisor.core.model import ModelProfile
 
 if TYPE_CHECKING:
     from advisor.core.trace import Trace
 
-Z95 = 1.6448536269514722
-"""Standard normal 95th percentile."""
-
 METRICS = ("ttft", "tpot", "itl", "e2e")
 STATISTICS = ("mean", "p50", "p95", "p99")
 SLO_KEYS = tuple(f"{metric}_{statistic}_ms" for metric in METRICS for statistic in STATISTICS)
+CLASS_SLO_KEYS = tuple(key for key in SLO_KEYS if not key.startswith("itl"))
+"""Of one class: its gaps are steps that all classes share."""
+
 STARTS = ("steady", "burst")
 EXPLANATIONS = ("brief", "full")
 OBJECTIVES = ("latency", "cost", "throughput", "balanced")
@@ -41,37 +45,6 @@ BURSTIEST_MODELLED = 3.0
 REQUESTS_A_CLIENT = 10
 """Requests of a burst to each request in flight, as public benchmarks send."""
 
-MAX_P95_TO_MEAN = math.exp(Z95**2 / 2)
-"""No log-normal has a p95 further from its mean than this (3.868)."""
-
-
-@dataclass(frozen=True)
-class Length:
-    """Tokens of an input or an output: fixed, or log-normal with this mean and p95."""
-
-    mean: float
-    p95: float | None = None
-
-    @property
-    def sigma(self) -> float:
-        """Shape of the log-normal; 0 when every request is equally long.
-
-        From p95/mean = exp(z s - s^2 / 2): s = z - sqrt(z^2 - 2 ln(p95 / mean)), the smaller root.
-        """
-        if self.p95 is None:
-            return 0.0
-        return Z95 - math.sqrt(Z95**2 - 2 * math.log(self.p95 / self.mean))
-
-    @property
-    def squared_cv(self) -> float:
-        """Squared coefficient of variation of the length."""
-        return math.expm1(self.sigma**2)
-
-    @property
-    def mean_square(self) -> float:
-        """E[length^2] [tokens^2]."""
-        return self.mean**2 * (1 + self.squared_cv)
-
 
 @dataclass(frozen=True)
 class Workload:
@@ -82,6 +55,8 @@ class Workload:
 
     A closed loop is in its steady state, or a `burst`: all clients send at once, and again when
     they are answered, until `num_requests` are sent; the whole run counts, as in a benchmark.
+
+    Of several `classes` the lengths and the hit above are those of all requests together.
     """
 
     input_tokens: Length
@@ -95,6 +70,18 @@ class Workload:
     start: str = "steady"
     num_requests: int | None = None
     trace: Trace | None = None
+    classes: tuple[RequestClass, ...] = ()
+
+    @classmethod
+    def of_classes(cls, classes: Iterable[RequestClass], **load: Any) -> Workload:
+        """Requests of several classes, each as frequent as its share says; shares need not add up
+        to 1."""
+        classes = tuple(classes)
+        inputs = Length.mixed((one.share, one.input_tokens) for one in classes)
+        outputs = Length.mixed((one.share, one.output_tokens) for one in classes)
+        prefixes = Length.mixed((one.share, Length(one.shared_tokens)) for one in classes)
+        hit = prefixes.mean / inputs.mean
+        return cls(inputs, outputs, prefix_cache_hit=hit, classes=classes, **load)
 
     @property
     def burst_requests(self) -> int:
@@ -111,42 +98,76 @@ class Workload:
             return "saturated"
         return "closed" if self.concurrency is not None else "open"
 
+    @cached_property
+    def mix(self) -> tuple[RequestClass, ...]:
+        """The classes of requests, with shares that add up to 1: one, of all, where none are
+        given."""
+        if not self.classes:
+            hit = self.prefix_cache_hit
+            return (RequestClass(self.input_tokens, self.output_tokens, prefix_cache_hit=hit),)
+        total = math.fsum(one.share for one in self.classes)
+        return tuple(replace(one, share=one.share / total) for one in self.classes)
+
     @property
     def new_input_tokens(self) -> float:
-        """Mean input tokens that must be computed, the prefix hit taken out."""
+        """Mean input tokens that are not found in the prefix cache."""
         return self.input_tokens.mean * (1 - self.prefix_cache_hit)
 
-    @property
-    def shared_tokens(self) -> float:
-        """Mean input tokens that the prefix cache holds once for all requests."""
-        return self.input_tokens.mean * self.prefix_cache_hit
+    @cached_property
+    def prompt_tokens(self) -> Length:
+        """Input tokens that are computed, the prefix hits taken out."""
+        if len(self.mix) == 1:
+            return self.mix[0].prompt_tokens
+        return Length.mixed((one.share, one.prompt_tokens) for one in self.mix)
 
-    @property
+    @cached_property
+    def prompt_pairs(self) -> float:
+        """Mean query-key pairs of a prompt."""
+        return mean_over(self.mix, lambda one: one.prompt_pairs)
+
+    @cached_property
+    def shared_tokens(self) -> float:
+        """Mean input tokens of a request that the prefix cache holds."""
+        return mean_over(self.mix, lambda one: one.shared_tokens)
+
+    @cached_property
     def gaps(self) -> float:
         """Mean number of gaps between the output tokens of a request."""
-        return max(self.output_tokens.mean - 1, 0.0)
+        return mean_over(self.mix, lambda one: one.gaps)
+
+    @cached_property
+    def correlation(self) -> float:
+        """Covariance of prompt and output across classes, over the product of their means."""
+        product = mean_over(self.mix, lambda one: one.prompt_tokens.mean * one.output_tokens.mean)
+        return product / (self.prompt_tokens.mean * self.output_tokens.mean) - 1
 
     def work_cv2(self, decode_share: NDArray[np.float64]) -> NDArray[np.float64]:
         """Squared variation of the work of a request, of which decoding is this share on average:
-        prompt and decode grow with their lengths, which vary independently."""
+        prompt and decode grow with their lengths, which vary together only across classes."""
         of_decode = decode_share**2 * self.output_tokens.squared_cv
-        return of_decode + (1 - decode_share) ** 2 * self.input_tokens.squared_cv
+        of_prompt = (1 - decode_share) ** 2 * self.prompt_tokens.squared_cv
+        both = 2 * decode_share * (1 - decode_share) * self.correlation
+        return np.maximum(of_decode + of_prompt + both, 0.0)
 
-    @property
+    @cached_property
+    def decoding(self) -> tuple[tuple[float, RequestClass], ...]:
+        """The share of each class in what decodes: by its output tokens."""
+        tokens = self.output_tokens.mean
+        return tuple((one.share * one.output_tokens.mean / tokens, one) for one in self.mix)
+
+    @cached_property
     def live_context(self) -> float:
-        """Mean context of a request seen in decode, length-biased: ISL + E[OSL^2] / (2 E[OSL])."""
-        output = self.output_tokens
-        return self.input_tokens.mean + output.mean_square / (2 * output.mean)
+        """Mean context of a request seen in decode: each class as long as it is seen, E[OSL (ISL +
+        OSL / 2)] / E[OSL]."""
+        return sum(share * one.live_context for share, one in self.decoding)
 
-    @property
+    @cached_property
     def longest(self) -> float:
         """Tokens of the longest request planned for (p95 lengths where they are given, the longest
         request of a trace)."""
         if self.trace is not None:
             return float(self.trace.longest)
-        return (self.input_tokens.p95 or self.input_tokens.mean) + (
-            self.output_tokens.p95 or self.output_tokens.mean
-        )
+        return max(one.longest for one in self.mix)
 
 
 @dataclass(frozen=True)
@@ -220,7 +241,7 @@ class Serving:
 @dataclass(frozen=True)
 class PlanRequest:
     """One question to the planner. `weights` and `kv_cache` list the precisions to try; an empty
-    tuple means the checkpoint's own."""
+    tuple means the checkpoint's own. `slo` has those of classes too, as `ttft_p95_ms@name`."""
 
     model: ModelProfile
     hardware: tuple[HardwareProfile, ...]
@@ -234,6 +255,19 @@ class PlanRequest:
     max_candidates: int = 50
     verify: bool = False
     explain: str = "brief"
+
+    def __post_init__(self) -> None:
+        of_classes = {
+            f"{key}@{one.name}": limit_ms
+            for one in self.workload.classes
+            for key, limit_ms in one.slo.items()
+        }
+        object.__setattr__(self, "slo", dict(self.slo) | of_classes)
+
+    def with_slo(self, slo: Mapping[str, float]) -> PlanRequest:
+        """The same question with other SLOs, of all requests and of classes, and no others."""
+        classes = tuple(one.with_slo(slo) for one in self.workload.classes)
+        return replace(self, slo=slo, workload=replace(self.workload, classes=classes))
 
     @classmethod
     def from_mapping(

@@ -89,6 +89,16 @@ class LatencyAnswer(Answer):
     e2e_ms = Section(StatisticsAnswer, "From arrival to last token.")
 
 
+class ClassLatencyAnswer(Answer):
+    """Latencies of the requests of one class. Time between tokens is that of all: the classes share
+    the steps."""
+
+    name = Text("Of the class.")
+    ttft_ms = Section(StatisticsAnswer, "Time to first token, waiting included.")
+    tpot_ms = Section(StatisticsAnswer, "Time per output token; null of answers of one token.")
+    e2e_ms = Section(StatisticsAnswer, "From arrival to last token.")
+
+
 class ThroughputAnswer(Answer):
     """Throughput of the whole plan."""
 
@@ -167,7 +177,10 @@ class SloResultAnswer(Answer):
     met_probability = Number("How likely that is, given how far predictions lie from measurements.")
     attainment = Number("Share of the requests that meet all of them.", allow_none=True)
     goodput_requests_per_s = Number("Requests that meet all of them.", allow_none=True)
-    binding = Choice("The SLO nearest to being missed.", SLO_KEYS, allow_none=True)
+    binding = Text(
+        "The SLO nearest to being missed, as `ttft_p95_ms`; one of a class as `ttft_p95_ms@name`.",
+        allow_none=True,
+    )
 
 
 class MeasuredThroughputAnswer(Answer):
@@ -187,6 +200,24 @@ class AgreementAnswer(Answer):
     throughput = Number("Of the output tokens per second.", allow_none=True)
 
 
+class ClassAgreementAnswer(Answer):
+    """The closed form over the simulation, for one class."""
+
+    ttft = Section(RatiosAnswer)
+    tpot = Section(RatiosAnswer)
+    e2e = Section(RatiosAnswer)
+
+
+class ClassSimulatedAnswer(Answer):
+    """Latencies of one class that were simulated, and the closed form over them."""
+
+    name = Text("Of the class.")
+    ttft_ms = Section(StatisticsAnswer)
+    tpot_ms = Section(StatisticsAnswer)
+    e2e_ms = Section(StatisticsAnswer)
+    agreement = Section(ClassAgreementAnswer)
+
+
 class VerificationAnswer(Answer):
     """What a simulation of the plan, iteration by iteration, measures under the same load; of a
     trace, the trace replayed."""
@@ -201,6 +232,7 @@ class VerificationAnswer(Answer):
     throughput = Section(MeasuredThroughputAnswer, allow_none=True)
     agreement = Section(AgreementAnswer, allow_none=True)
     slo_met = Flag("Every SLO is met in the simulation.", allow_none=True)
+    classes = ListOf(Section(ClassSimulatedAnswer), "Of each of the `workload.classes`.")
 
 
 class ConfidenceAnswer(Answer):
@@ -230,6 +262,10 @@ class CandidateAnswer(Answer):
     precision = Section(CandidatePrecisionAnswer)
     memory = Section(MemoryAnswer)
     latency = Section(LatencyAnswer)
+    classes = ListOf(
+        Section(ClassLatencyAnswer),
+        "Of each of `workload.classes`; empty where none are given.",
+    )
     throughput = Section(ThroughputAnswer)
     load_ = Section(LoadAnswer, data_key="load")  # a schema has a method called load
     cost = Section(CostAnswer)

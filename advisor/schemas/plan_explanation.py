@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.core.crossing import METRICS
 from advisor.core.next_accelerators import KINDS
-from advisor.core.workload import KV_PRECISIONS, SLO_KEYS, WEIGHT_PRECISIONS
+from advisor.core.workload import KV_PRECISIONS, WEIGHT_PRECISIONS
 from advisor.schemas.base import Answer
 from advisor.schemas.containers import Section
 from advisor.schemas.fields import Choice, DecimalText, Number, Text, Whole
@@ -108,7 +108,7 @@ class NextAcceleratorsAnswer(Answer):
 class SloSensitivityAnswer(Answer):
     """What would be recommended under another limit, the other limits as they are."""
 
-    slo = Choice("The limit that is another.", SLO_KEYS)
+    slo = Text("The limit that is another, as `ttft_p95_ms`; one of a class as `ttft_p95_ms@name`.")
     limit_ms = Number("As it is [ms].")
     instead_ms = Number("20 % looser; with `explain` full also 20 % tighter [ms].")
     plan = Section(PlanInShortAnswer, allow_none=True)

@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from marshmallow import ValidationError, post_load, validates_schema
 
 from advisor.core.engines import SAMPLERS
+from advisor.core.lengths import MAX_P95_TO_MEAN, MOST_GROUPS, Length, RequestClass
 from advisor.core.trace import FEWEST_TRACED, MOST_TRACED, Trace
 from advisor.core.workload import (
+    CLASS_SLO_KEYS,
     ENGINES,
     KV_PRECISIONS,
-    MAX_P95_TO_MEAN,
     NO_SPECULATION,
     REQUESTS_A_CLIENT,
     ROUTINGS,
     STARTS,
     WEIGHT_PRECISIONS,
-    Length,
     Limits,
     Serving,
     Speculation,
     Workload,
 )
 from advisor.schemas.base import Closed
-from advisor.schemas.containers import Either, ListOf, Section
+from advisor.schemas.containers import Either, ListOf, MapOf, Section
 from advisor.schemas.faults import fault
-from advisor.schemas.fields import Choice, Flag, Money, Number, Text, Whole
+from advisor.schemas.fields import Choice, Flag, JsonSchema, Money, Name, Number, Text, Whole
 
 MOST_TOKENS = 10_000_000
 MOST_DEGREE = 1024
 MOST_REQUESTS = 100_000
+MOST_CLASSES = 16
+MOST_VALUES = 64
+MOST_LENGTHS = 64
+"""Lengths that latencies are computed for, over all classes: more would take seconds."""
+
+LEAST_WEIGHT, MOST_WEIGHT = 1e-6, 1e9
+
+
+_LENGTHS = ("input_tokens", "output_tokens")
 
 
 class TokenDistributionBody(Closed):
@@ -60,16 +70,75 @@ class TokenDistributionBody(Closed):
         return Length(**data)
 
 
+class TokenHistogramBody(Closed):
+    """Lengths as they were counted."""
+
+    values = ListOf(
+        Number("[tokens]", 1, MOST_TOKENS), "Lengths [tokens].",
+        fewest=1, most=MOST_VALUES, unique=True, required=True,
+    )  # fmt: skip
+    weights = ListOf(
+        Number("", 0, MOST_WEIGHT), "How frequent each is, in any unit; null: all alike.",
+        fewest=1, most=MOST_VALUES, allow_none=True, load_default=None,
+    )  # fmt: skip
+
+    @validates_schema
+    def weigh_each(self, data: dict[str, Any], **_: Any) -> None:
+        """A weight for each value, and not only zeros."""
+        weights, count = data["weights"], len(data["values"])
+        if weights is None:
+            return
+        if len(weights) != count:
+            allowed = {"minimum_items": count, "maximum_items": count}
+            detail = f"There are {count} values and {len(weights)} weights."
+            raise ValidationError({"weights": fault(detail, allowed=allowed).messages})
+        if not any(weights):
+            raise ValidationError({"weights": fault("At least one weight is above 0.").messages})
+
+    @post_load
+    def as_length(self, data: dict[str, Any], **_: Any) -> Length:
+        """The core's length."""
+        return Length.histogram(**data)
+
+
 class Tokens(Either):
     """A length: a number when all are alike, or a distribution."""
 
     def __init__(self, doc: str, **kwargs: Any) -> None:
         number = Number("All alike [tokens].", 1, MOST_TOKENS)
         super().__init__(number, TokenDistributionBody, doc, **kwargs)
+        self.histogram = TokenHistogramBody()
 
     def _read(self, value: Any) -> Length:
+        if isinstance(value, Mapping) and {"values", "weights"} & set(value):
+            counted: Length = self.histogram.load(value)
+            return counted
         loaded = super()._read(value)
         return loaded if isinstance(loaded, Length) else Length(loaded)
+
+    def json_schema(self, converter: Any, /) -> JsonSchema:
+        """A number or either kind of distribution."""
+        schema = super().json_schema(converter)
+        return {"anyOf": [*schema["anyOf"], converter.resolve_nested_schema(self.histogram)]}
+
+
+class RequestClassBody(Closed):
+    """Requests alike in kind."""
+
+    name = Name("null: `class-1`, `class-2` ... by its place.", allow_none=True, load_default=None)
+    weight = Number(
+        "How frequent its requests are, in any unit.", LEAST_WEIGHT, MOST_WEIGHT, required=True
+    )
+    input_tokens = Tokens("Prompt length.", required=True)
+    output_tokens = Tokens("Answer length.", required=True)
+    prefix_cache_hit = Number(
+        "Share of its input tokens found in the prefix cache; null: the workload's.", 0, 1,
+        allow_none=True, load_default=None,
+    )  # fmt: skip
+    slo = MapOf(
+        Number("[ms]", 1e-3, 1e9), "Upper bounds of its own [ms], beside those of all requests.",
+        keys=CLASS_SLO_KEYS, load_default=dict,
+    )  # fmt: skip
 
 
 class TraceBody(Closed):
@@ -131,11 +200,18 @@ class WorkloadBody(Closed):
         "plans are simulated under it.", allow_none=True, load_default=None,
     )  # fmt: skip
     input_tokens = Tokens(
-        "Prompt length; null: those of the trace.", allow_none=True, load_default=None
-    )
+        "Prompt length; null: those of the trace or the classes.",
+        allow_none=True, load_default=None,
+    )  # fmt: skip
     output_tokens = Tokens(
-        "Answer length; null: those of the trace.", allow_none=True, load_default=None
-    )
+        "Answer length; null: those of the trace or the classes.",
+        allow_none=True, load_default=None,
+    )  # fmt: skip
+    classes = ListOf(
+        Section(RequestClassBody),
+        "Several kinds of requests in one stream, in place of the lengths.",
+        fewest=1, most=MOST_CLASSES, allow_none=True, load_default=None,
+    )  # fmt: skip
     arrival_cv = Number(
         "Coefficient of variation of the times between arrivals; 1: Poisson.", 0, 100,
         load_default=1.0,
@@ -167,20 +243,43 @@ class WorkloadBody(Closed):
             raise ValidationError(dict.fromkeys(given or ["_schema"], wrong))
 
     @validates_schema
-    def measured_of_a_trace(self, data: dict[str, Any], **_: Any) -> None:
-        """A trace says its lengths and how requests come; any other load has to be told."""
-        lengths = ("input_tokens", "output_tokens")
-        if data["trace"] is None:
-            missing = [name for name in lengths if data[name] is None]
-            if missing:
-                said = self.fields["input_tokens"].error_messages["required"]
-                raise ValidationError({name: [said] for name in missing})
-            return
-        twice = [name for name in lengths if data[name] is not None]
-        twice += [name for name in ("arrival_cv", "peak_to_mean") if data[name] != 1]
-        if twice:
+    def lengths_once(self, data: dict[str, Any], **_: Any) -> None:
+        """Lengths of all requests, of each class, or those of a trace."""
+        lengths = [name for name in _LENGTHS if data[name] is not None]
+        if data["trace"] is not None:
+            measured = [name for name in ("arrival_cv", "peak_to_mean") if data[name] != 1]
+            classes = ["classes"] if data["classes"] is not None else []
             wrong = fault("This is measured of the trace: leave it out.").messages
-            raise ValidationError(dict.fromkeys(twice, wrong))
+            _refuse([*lengths, *classes, *measured], wrong)
+        elif data["classes"] is not None:
+            _refuse(
+                lengths, fault("The lengths are those of the classes: leave this out.").messages
+            )
+        else:
+            said = self.fields["input_tokens"].error_messages["required"]
+            _refuse([name for name in _LENGTHS if name not in lengths], [said])
+
+    @validates_schema
+    def classes_told_apart(self, data: dict[str, Any], **_: Any) -> None:
+        """No two classes have one name."""
+        names = [one["name"] for one in _named(data["classes"] or [])]
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                wrong = fault("Another class has this name.", given=name).messages
+                raise ValidationError({"classes": {number: {"name": wrong}}})
+
+    @validates_schema
+    def few_lengths(self, data: dict[str, Any], **_: Any) -> None:
+        """No more lengths than can be computed; long histograms are computed in groups."""
+        lengths = [one[name] for one in data["classes"] or [] for name in _LENGTHS]
+        count = sum(len(length.grouped) for length in lengths)
+        if count > MOST_LENGTHS:
+            detail = (
+                f"The classes have {count} lengths in all, each number, log-normal or value of a "
+                f"histogram (up to {MOST_GROUPS} of each)."
+            )
+            wrong = fault(detail, allowed={"maximum_lengths": MOST_LENGTHS}).messages
+            raise ValidationError({"classes": wrong})
 
     @validates_schema
     def burst_of_a_closed_load(self, data: dict[str, Any], **_: Any) -> None:
@@ -206,8 +305,37 @@ class WorkloadBody(Closed):
     @post_load
     def as_workload(self, data: dict[str, Any], **_: Any) -> Workload:
         """The core's workload."""
-        trace = data["trace"]
-        return Workload(**data) if trace is None else trace.workload(data["prefix_cache_hit"])
+        classes, trace = data.pop("classes"), data["trace"]
+        if isinstance(trace, Trace):
+            return trace.workload(data["prefix_cache_hit"])
+        if classes is None:
+            return Workload(**data)
+        hit = data.pop("prefix_cache_hit")
+        load = {name: value for name, value in data.items() if not name.endswith("put_tokens")}
+        return Workload.of_classes((_request_class(one, hit) for one in _named(classes)), **load)
+
+
+def _refuse(names: Iterable[str], wrong: Any) -> None:
+    """These fields, if there are any, for this reason."""
+    faults = dict.fromkeys(names, wrong)
+    if faults:
+        raise ValidationError(faults)
+
+
+def _named(classes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The classes, those without a name named by their place."""
+    return [
+        one | {"name": one["name"] or f"class-{place}"}
+        for place, one in enumerate(classes, start=1)
+    ]
+
+
+def _request_class(one: dict[str, Any], hit: float) -> RequestClass:
+    """The core's class; its prefix hit is the workload's unless it has one."""
+    own = one["prefix_cache_hit"]
+    fields = {name: value for name, value in one.items() if name != "weight"}
+    fields["prefix_cache_hit"] = hit if own is None else own
+    return RequestClass(share=one["weight"], **fields)
 
 
 def _degrees(doc: str, default: list[int] | None) -> ListOf:

@@ -85,6 +85,30 @@ PLANS: dict[str, Any] = {
         },
         "limits": {"tensor_parallel": [1], "replicas": [1]},
     },
+    "two classes of requests": {
+        "model": "meta-llama-3.1-8b",
+        "hardware": ["h100-sxm-80gb"],
+        "workload": {
+            "request_rate_per_s": 6,
+            "classes": [
+                {
+                    "name": "chat",
+                    "weight": 3,
+                    "input_tokens": {"mean": 600, "p95": 1500},
+                    "output_tokens": {"mean": 300, "p95": 800},
+                    "slo": {"tpot_p95_ms": 40},
+                },
+                {
+                    "name": "search",
+                    "weight": 1,
+                    "input_tokens": 5000,
+                    "output_tokens": {"values": [1, 50, 200], "weights": [1, 2, 1]},
+                    "prefix_cache_hit": 0.2,
+                },
+            ],
+        },
+        "slo": {"ttft_p95_ms": 1000},
+    },
 }
 
 CHECK: dict[str, Any] = {

@@ -311,3 +311,18 @@ def test_a_reader_that_goes_away_ends_it_quietly():
     assert process.stderr.read() == b""
     process.stderr.close()
     process.wait(timeout=60)
+
+
+def test_classes_come_in_a_request_file_and_are_named_in_the_report(advisor: Run, tmp_path: Path):
+    classes = [
+        {"name": "chat", "weight": 3, "input_tokens": 600, "output_tokens": {"values": [9, 400]}},
+        {"name": "search", "weight": 1, "input_tokens": 4000, "output_tokens": 50},
+    ]
+    body = {
+        "model": "meta-llama-3.1-8b", "hardware": ["h100-sxm-80gb"],
+        "workload": {"request_rate_per_s": 4, "classes": classes},
+    }  # fmt: skip
+    result = advisor("plan", "--request", written(tmp_path / "two.json", body))
+    assert result.exit_code == 0
+    said = " ".join(result.stdout.split())
+    assert "75% chat with 600 input and 9 to 400 output; 25% search with 4000 input" in said

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from advisor.core.architecture import Architecture, Layer
 from advisor.core.errors import InvalidInput
+from advisor.core.lengths import RequestClass
 from advisor.core.mixers import GroupedQueryAttention
 from advisor.core.mlps import MoeMlp
 from advisor.core.model import ModelProfile
-from advisor.core.workload import MAX_P95_TO_MEAN, Length
+from advisor.core.workload import MAX_P95_TO_MEAN, Length, Workload
 from tests.core.profiles import CONFIGS, DEVICES, answer, device, model, workload
 from tests.core.strategies import accelerators, examples, lengths, models
 
@@ -64,6 +65,41 @@ def test_every_load_and_length_is_answered(load, lengths_of):
         elif inputs.mean + outputs.mean > 20:
             assert found["recommended"] is None
             assert {one["code"] for one in found["rejected"]} == {"overloaded"}
+
+
+MIXES = {
+    "one token and none": [(Length(1), Length(1), 0.0), (Length(1), Length(1), 1.0)],
+    "long and short": [(Length(60_000), Length(1), 0.0), (Length(1), Length(2_000), 0.0)],
+    "rare": [(Length(1000, 3000), Length(250, 900), 0.0), (Length(20_000), Length(2), 0.5)],
+    "counted": [(Length.histogram([1, 30_000]), Length.histogram([1, 2, 900], [5, 1, 1]), 0.3)],
+    "alike": [(Length(1000), Length(250), 0.0)] * 4,
+}
+
+
+@pytest.mark.parametrize("load", LOADS)
+@pytest.mark.parametrize("mix", MIXES)
+def test_every_load_and_mix_of_classes_is_answered(load, mix):
+    classes = [
+        RequestClass(one[0], one[1], 1e-6 if mix == "rare" and i else 1.0, one[2], f"of-{i}")
+        for i, one in enumerate(MIXES[mix])
+    ]
+    for variation in (1.0, 0.0, 100.0):
+        found = answer(load=Workload.of_classes(classes, arrival_cv=variation, **LOADS[load]))
+        check(found)
+        json.dumps(found, allow_nan=False)
+        for one in found["candidates"]:
+            assert len(one["classes"]) == len(classes)
+            for latency in one["classes"]:
+                for values in (value for key, value in latency.items() if key != "name"):
+                    assert (values["p50"] or 0) <= (values["p95"] or 0) <= (values["p99"] or 0)
+
+
+def test_classes_that_fit_nowhere_are_an_answer():
+    mix = [RequestClass(Length(n), Length(n), 1.0, 0.0, f"of-{n}") for n in (100, 900)]
+    for load in LOADS.values():
+        found = answer("deepseek-v3", "l40s", Workload.of_classes(mix, **load))
+        assert found["candidates"] == []
+        assert found["reason"]
 
 
 def check_work(found, tokens):
@@ -187,7 +223,8 @@ def test_a_profile_is_answered_in_json():
 @pytest.mark.parametrize("ratio", [1 + 1e-12, 1.5, 3.868, MAX_P95_TO_MEAN])
 def test_the_spread_of_a_length_gives_back_its_p95(mean, ratio):
     length = Length(mean, mean * ratio)
-    again = math.exp(1.6448536269514722 * length.sigma - length.sigma**2 / 2)
+    sigma = length.components[0].sigma
+    again = math.exp(1.6448536269514722 * sigma - sigma**2 / 2)
     assert again == pytest.approx(ratio, rel=1e-9)
     assert math.isfinite(length.squared_cv)
 

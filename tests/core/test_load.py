@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -273,7 +274,8 @@ def test_more_variance_never_shortens_the_mean_wait(served, inputs, outputs, par
         for p95 in (None, inputs.mean * 1.2, inputs.mean * 2, inputs.mean * 3.5)
     ]
     values = [milliseconds(of_layout(served, each), "ttft", "mean")[0] for each in spread_out]
-    assert ordered(values), values
+    # Attention's work grows with the square of a prompt: more spread may be more than is served.
+    assert ordered([math.inf if math.isnan(each) else each for each in values]), values
 
 
 @examples(30)

@@ -7,18 +7,23 @@ import pytest
 
 from advisor.core import prompts
 from advisor.core.latency import LEVELS, skewed_quantiles
-from advisor.core.prompts import Prompts, solve
+from advisor.core.prompts import Kind, Prompts, solve
 from advisor.core.renewal import chances, met
 from tests.core.profiles import planned, workload
 
 
-def chain(step, rate, room, states=64, chunks=1.0, arrivals_cv2=1.0, length_cv2=0.0, load=0.5):
+def chain(
+    step, rate, room, states=64, chunks=1.0, arrivals_cv2=1.0, length_cv2=0.0, load=0.5, answers=()
+):
     """The chain of one row; no replica is ever without a sequence that decodes."""
     numbers = np.minimum(np.arange(states), room)
     columns = rate, arrivals_cv2, chunks, step(room), load, 0.0
     arrivals, cv2, steps, full, share, idle = (np.array([float(x)]) for x in columns)
     one = np.array([1])
-    asked = Prompts(arrivals, cv2, steps, room * one, one, full, share, idle, length_cv2)
+    kinds = (Kind(1.0, answers),)
+    asked = Prompts(
+        arrivals, cv2, steps, room * one, one, full, share, idle, length_cv2, kinds=kinds
+    )
     return solve(np.array([[step(k) for k in numbers]]), asked, states * one)
 
 
@@ -94,6 +99,56 @@ def test_waits_and_decodes_are_those_of_a_queue_stepped_through(rate, room, plai
     for level in (0.5, 0.95):
         at = quantiles[np.searchsorted(LEVELS, level)]
         assert at == pytest.approx(np.quantile(waits, level), rel=0.12)
+
+
+@pytest.mark.parametrize(("rate", "room", "plain", "each"), [case[:4] for case in CASES])
+@pytest.mark.parametrize("gaps", [1, 4, 40])
+def test_short_answers_see_more_steps_with_prompts_as_stepped_through(
+    rate, room, plain, each, gaps
+):
+    found = chain(lambda k: plain + k * each, rate, room, answers=((1.0, float(gaps)),))
+    queue, started, steps = 0, [], []
+    random = np.random.default_rng(5)
+    for number in range(120_000):
+        served = min(queue, room)
+        steps.append(served)
+        started += [number] * served
+        queue += random.poisson(rate * (plain + served * each)) - served
+    mixed = np.concatenate([[0], np.cumsum(np.array(steps) > 0)])
+    began = np.array([number + 1 for number in started if number + 1 + gaps <= len(steps)])
+    share = (mixed[began + gaps] - mixed[began]).mean() / gaps
+    assert 1 - found.seen[0, 0] == pytest.approx(share, rel=0.04)
+    assert found.seen[0].sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("room", [1.3, 1.9, 2.5])
+def test_what_is_begun_of_a_prompt_is_finished_in_the_next_step(room):
+    """Prompts of a tenth of a second each, cut where a step is full: stepped through in parts."""
+    rate, plain, each = 6.0, 0.01, 0.1
+    found = chain(lambda k: plain + k * each, rate, room)
+    work, steps, waits, now = 0.0, [], [], 0.0
+    queue: list[tuple[float, float]] = []
+    random = np.random.default_rng(7)
+    for _ in range(150_000):
+        taken = min(work, room)
+        length = plain + taken * each
+        came = random.poisson(rate * length)
+        arrived = now + np.sort(random.random(came)) * length
+        now += length
+        done = taken
+        while queue and done >= queue[0][1] - 1e-9:
+            at, left = queue.pop(0)
+            waits.append(now - at)
+            done -= left
+        if queue:
+            queue[0] = (queue[0][0], queue[0][1] - done)
+        queue += [(at, 1.0) for at in arrived]
+        work += came - taken
+        steps.append(length)
+    assert found.gap[0] == pytest.approx(np.mean(steps), rel=0.03)
+    assert found.wait[0] == pytest.approx(np.mean(waits), rel=0.08)
+    plains = np.mean(np.array(steps) < plain + 1e-6)
+    assert found.share[0, 0] == pytest.approx(plains, rel=0.08)
 
 
 def test_steps_add_up_to_the_prompts_that_come():

@@ -129,8 +129,9 @@ def test_the_work_of_requests_varies_as_sampled(decode_share):
     random = np.random.default_rng(3)
     load = workload(Length(500, 1200), Length(200, 700))
     prompt, answered = (
-        random.lognormal(-(length.sigma**2) / 2, length.sigma, 1_000_000)
+        random.lognormal(-(one.sigma**2) / 2, one.sigma, 1_000_000)
         for length in (load.input_tokens, load.output_tokens)
+        for one in length.components
     )
     work = decode_share * answered + (1 - decode_share) * prompt
     found = load.work_cv2(np.array([decode_share]))[0]

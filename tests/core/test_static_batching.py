@@ -29,11 +29,23 @@ def replica(slots, budget=8192.0, front_end=0.0):
 def test_the_longest_of_a_batch_is_that_of_draws(length, count):
     random = np.random.default_rng(4)
     drawn = length.mean * np.exp(
-        length.sigma * random.standard_normal((1_600_000 // count, count)) - length.sigma**2 / 2
+        length.components[0].sigma * random.standard_normal((1_600_000 // count, count))
+        - length.components[0].sigma ** 2 / 2
     )
     for power in (1, 2):
         expected = (drawn.max(axis=1) ** power).mean()
         assert largest(length, count, power) == pytest.approx(expected, rel=0.02)
+
+
+def test_the_longest_of_a_mixture_is_that_of_draws():
+    """Nine of ten answers have 100 tokens, the others 1,000 around a log-normal."""
+    length = Length.mixed([(0.9, Length(100)), (0.1, Length(1000, 2000))])
+    random, count = np.random.default_rng(5), 8
+    long = Length(1000, 2000).components[0]
+    drawn = np.exp(long.sigma * random.standard_normal((200_000, count)) - long.sigma**2 / 2)
+    drawn = np.where(random.random(drawn.shape) < 0.9, 100, 1000 * drawn)
+    assert largest(length, count) == pytest.approx(drawn.max(axis=1).mean(), rel=0.01)
+    assert largest(Length.histogram([10, 30], [3, 1]), 2) == 30 - 20 * 0.75**2
 
 
 @pytest.mark.parametrize("outputs", SPREADS)

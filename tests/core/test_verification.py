@@ -12,12 +12,13 @@ from advisor.core import verification
 from advisor.core.errors import InvalidInput
 from advisor.core.evaluation import Evaluator
 from advisor.core.latency import LEVELS
+from advisor.core.lengths import Length, RequestClass
 from advisor.core.mixers import UNBOUNDED
 from advisor.core.paging import PagedCache, Paging
 from advisor.core.replica import ReplicaModel
 from advisor.core.requests import Requests
 from advisor.core.verification import Work, cut_to_cache, simulate_burst, simulate_steady
-from advisor.core.workload import Length
+from advisor.core.workload import Workload
 from tests.core.profiles import CONFIGS, answer, device, planned, workload
 from tests.core.scalar import ScalarStep
 
@@ -247,6 +248,48 @@ def test_closed_form_and_simulation_agree(load, bounds):
         assert ratios["throughput"] == pytest.approx(1, abs=0.08 if load.saturate else 0.03)
         for metric, bound in bounds.items():
             assert ratios[metric]["mean"] == pytest.approx(1, abs=bound)
+
+
+CHAT = RequestClass(Length(600, 1500), Length(300, 800), 3.0, 0.0, "chat")
+RAG = RequestClass(Length(4000), Length.histogram([20, 100]), 1.0, 0.5, "rag")
+
+
+@pytest.mark.parametrize("load", [{"request_rate_per_s": 6.0}, {"concurrency": 32}])
+def test_closed_form_and_simulation_agree_class_by_class(load):
+    found = recommended(load=Workload.of_classes([CHAT, RAG], **load), limits=ONE, verify=True)
+    checked = found["verification"]
+    assert [one["name"] for one in checked["classes"]] == ["chat", "rag"]
+    for one in checked["classes"]:
+        for metric, bound in (("ttft", 0.15), ("tpot", 0.06), ("e2e", 0.05)):
+            assert one["agreement"][metric]["mean"] == pytest.approx(1, abs=bound)
+    chat, rag = (one["e2e_ms"]["mean"] for one in checked["classes"])
+    assert chat > 2.5 * rag
+    whole = checked["latency"]["e2e_ms"]["mean"]
+    assert 0.75 * chat + 0.25 * rag == pytest.approx(whole, rel=0.02)
+
+
+def test_a_loop_of_long_and_short_answers_is_measured_in_its_steady_state():
+    """One request in ten has 740 output tokens, the others one: nearly all that are in flight are
+    long. A run that began with as many of these as come would serve far more at first. By Little's
+    law the long ones that are answered take turns in as many places as decode."""
+    long = RequestClass(Length(100), Length(740), 1.0, 0.0, "long")
+    short = RequestClass(Length(100), Length(1), 9.0, 0.0, "short")
+    load = Workload.of_classes([long, short], concurrency=256)
+    plan = planned(load=load, limits=ONE)
+    found = simulate_steady(plan.evaluator, 0, 1, plan.candidates.served, Work(3e6)).served
+    assert found is not None
+    assert found.in_service[0] == pytest.approx(256, rel=0.1)
+    decoding = found.requests_per_s[0] / 10 * 739 * found.latency["itl"].mean[0]
+    assert decoding == pytest.approx(found.in_service[0], rel=0.05)
+
+
+def test_a_burst_of_classes_is_simulated_class_by_class():
+    load = Workload.of_classes([CHAT, RAG], concurrency=24, start="burst")
+    found = recommended(load=load, limits=ONE)
+    chat, rag = found["classes"]
+    assert chat["e2e_ms"]["mean"] > 2 * rag["e2e_ms"]["mean"]
+    mean = 0.75 * chat["ttft_ms"]["mean"] + 0.25 * rag["ttft_ms"]["mean"]
+    assert mean == pytest.approx(found["latency"]["ttft_ms"]["mean"], rel=1e-4)
 
 
 def test_the_recommended_plan_and_ten_at_most_are_verified():

@@ -260,6 +260,30 @@ PLAN: dict[str, Any] = {
     "verify": True,
     "explain": "full",
 }
+PLAN_OF_CLASSES: dict[str, Any] = PLAN | {
+    "workload": {
+        "concurrency": 40,
+        "prefix_cache_hit": 0.2,
+        "classes": [
+            {
+                "name": "chat",
+                "weight": 3,
+                "input_tokens": {"mean": 600, "p95": 1500},
+                "output_tokens": {"mean": 300, "p95": 800},
+                "prefix_cache_hit": 0.5,
+                "slo": {"ttft_p95_ms": 800, "tpot_mean_ms": 40},
+            },
+            {
+                "name": "search",
+                "weight": 0.5,
+                "input_tokens": {"values": [500, 4000], "weights": [2, 1]},
+                "output_tokens": {"values": [1, 50]},
+            },
+        ],
+    },
+    "limits": {"tensor_parallel": [1], "replicas": [1, 2]},
+    "serving": {"max_num_batched_tokens": 8192},
+}
 BREAK_EVEN: dict[str, Any] = economics_examples.BREAK_EVEN["a published training cost"]
 OVER_TIME: dict[str, Any] = economics_examples.BREAK_EVEN["over time"] | {
     "one_off_cost": "1000",
@@ -302,6 +326,12 @@ POSTS: dict[str, dict[str, Any]] = {
     "/v1/terminology/checks": CHECK,
 }
 """Bodies that each get a 2xx on a database with the catalogue."""
+
+BODIES: dict[str, tuple[str, dict[str, Any]]] = {
+    **{route: (route, body) for route, body in POSTS.items()},
+    "/v1/plans-of-classes": ("/v1/plans", PLAN_OF_CLASSES),
+}
+"""Those, and what a body cannot have beside other fields, by name."""
 
 Path = tuple[str | int, ...]
 

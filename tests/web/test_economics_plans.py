@@ -56,6 +56,28 @@ def test_a_plan_gives_the_serving_cost_at_its_load(
     assert "slo_unverified" not in codes(answer)
 
 
+def test_a_plan_of_classes_is_priced_by_its_mean_request(shared_client: FlaskClient):
+    classes = [
+        {"weight": 3, "input_tokens": 600, "output_tokens": 300, "slo": {"ttft_p95_ms": 900}},
+        {
+            "weight": 1,
+            "input_tokens": {"values": [1000, 5000]},
+            "output_tokens": 20,
+            "prefix_cache_hit": 0.5,
+        },
+    ]
+    body = PLAN | {"slo": {}, "workload": {"request_rate_per_s": 4, "classes": classes}}
+    created = shared_client.post("/v1/plans", json=body).get_json()
+    cost = created["recommended"]["cost"]
+    answer = post(shared_client, "serving-cost", plan_id=created["id"])
+    for figure in ("per_million_total_tokens", "per_request"):
+        assert float(answer[figure]) == pytest.approx(float(cost[figure]), rel=1e-5)
+    served = float(cost["per_request"]) * 1e6 / (0.75 * 300 + 0.25 * 20)
+    assert float(cost["per_million_output_tokens"]) == pytest.approx(served, rel=1e-5)
+    # An SLO of a class is one: what the plan's replicas could hold is held against it.
+    assert "slo_unverified" not in codes(answer)
+
+
 def test_a_plans_bill_is_shared_by_new_and_cached_input_and_output(
     shared_client: FlaskClient, plan: dict[str, Any]
 ):

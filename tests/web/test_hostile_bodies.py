@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from tests.web.bodies import POSTS, Path, leaves, pointer, with_leaf
+from tests.web.bodies import BODIES, POSTS, Path, leaves, pointer, with_leaf
 from tests.web.problems import problem
 from tests.web.test_strict_json import REFUSED
 
 NUMBERS = [
-    (route, path)
-    for route, body in POSTS.items()
+    (of, path)
+    for of, (_, body) in BODIES.items()
     for path, value in leaves(body)
     if isinstance(value, int | float) and not isinstance(value, bool)
 ]
 TEXTS = [
-    (route, path)
-    for route, body in POSTS.items()
+    (of, path)
+    for of, (_, body) in BODIES.items()
     for path, value in leaves(body)
     if isinstance(value, str)
 ]
@@ -32,9 +32,10 @@ def name(case: tuple[str, Path]) -> str:
     return case[0].rsplit("/", 1)[1] + pointer(case[1])
 
 
-def send(client: FlaskClient, route: str, path: Path, literal: str) -> Any:
-    """Post the route's body with a JSON literal in one place."""
-    marked = json.dumps(with_leaf(POSTS[route], path, "@here@"))
+def send(client: FlaskClient, of: str, path: Path, literal: str) -> Any:
+    """Post a body with a JSON literal in one place."""
+    route, whole = BODIES[of]
+    marked = json.dumps(with_leaf(whole, path, "@here@"))
     body = marked.replace('"@here@"', literal)
     assert body != marked
     return client.post(route, data=body, content_type="application/json")
@@ -48,12 +49,12 @@ def test_what_is_not_plain_json_is_400_on_every_route(
     problem(shared_client.post(route, data=body, content_type="application/json"), 400)
 
 
-@pytest.mark.parametrize(("route", "path"), NUMBERS, ids=map(name, NUMBERS))
+@pytest.mark.parametrize(("of", "path"), NUMBERS, ids=map(name, NUMBERS))
 def test_a_number_far_out_is_refused_by_its_pointer_or_computed_with(
-    shared_client: FlaskClient, route: str, path: Path
+    shared_client: FlaskClient, of: str, path: Path
 ):
     for literal in OUTSIDE:
-        response = send(shared_client, route, path, literal)
+        response = send(shared_client, of, path, literal)
         if response.status_code == 422:
             errors = problem(response, 422)["errors"]
             top = {error["pointer"].split("/")[1] for error in errors}
@@ -65,13 +66,13 @@ def test_a_number_far_out_is_refused_by_its_pointer_or_computed_with(
             assert "NaN" not in response.text
 
 
-@pytest.mark.parametrize(("route", "path"), NUMBERS, ids=map(name, NUMBERS))
+@pytest.mark.parametrize(("of", "path"), NUMBERS, ids=map(name, NUMBERS))
 def test_what_is_no_number_is_refused_by_its_pointer(
-    shared_client: FlaskClient, route: str, path: Path
+    shared_client: FlaskClient, of: str, path: Path
 ):
     accepted = {'"7"'} if path[-1] in DECIMALS else set()
     for literal in NOT_NUMBERS:
-        response = send(shared_client, route, path, literal)
+        response = send(shared_client, of, path, literal)
         if literal in accepted:
             assert response.status_code == 200
             continue
@@ -79,12 +80,12 @@ def test_what_is_no_number_is_refused_by_its_pointer(
         assert any(error["pointer"].startswith(pointer(path)) for error in errors), literal
 
 
-@pytest.mark.parametrize(("route", "path"), TEXTS, ids=map(name, TEXTS))
+@pytest.mark.parametrize(("of", "path"), TEXTS, ids=map(name, TEXTS))
 def test_a_strange_text_is_refused_by_its_pointer_or_read_back_equal(
-    shared_client: FlaskClient, route: str, path: Path
+    shared_client: FlaskClient, of: str, path: Path
 ):
     for text in ["a\x00b", "\ud800", "x" * 10_240, "naïve 😀 \u202e\u0301", " ", "", "\x7f\n"]:
-        response = send(shared_client, route, path, json.dumps(text))
+        response = send(shared_client, of, path, json.dumps(text))
         if response.status_code == 422:
             errors = problem(response, 422)["errors"]
             assert any(error["pointer"].startswith(f"/{path[0]}") for error in errors)
@@ -97,10 +98,10 @@ def test_a_strange_text_is_refused_by_its_pointer_or_read_back_equal(
             assert document == text
 
 
-@pytest.mark.parametrize(("route", "path"), TEXTS + NUMBERS, ids=map(name, TEXTS + NUMBERS))
-def test_no_value_of_another_kind_is_a_5xx(shared_client: FlaskClient, route: str, path: Path):
+@pytest.mark.parametrize(("of", "path"), TEXTS + NUMBERS, ids=map(name, TEXTS + NUMBERS))
+def test_no_value_of_another_kind_is_a_5xx(shared_client: FlaskClient, of: str, path: Path):
     for literal in ["null", "[[]]", '[{"a": null}]', '{"": ""}', "1.5e3", '"é"']:
-        response = send(shared_client, route, path, literal)
+        response = send(shared_client, of, path, literal)
         assert response.status_code in (200, 201, 409, 422), (literal, response.text)
         if response.status_code == 422:
             problem(response, 422)

@@ -37,6 +37,22 @@ def either_client(database_url: str) -> Iterator[FlaskClient]:
         yield app.test_client()
 
 
+CHAT: dict[str, Any] = {
+    "name": "chat",
+    "weight": 3,
+    "input_tokens": {"mean": 600, "p95": 1500},
+    "output_tokens": 300,
+    "slo": {"ttft_p95_ms": 900},
+}
+SEARCH: dict[str, Any] = {
+    "weight": 1e-6,
+    "input_tokens": {"values": [2000, 5000]},
+    "output_tokens": {"values": [1, 80], "weights": [0, 2]},
+    "prefix_cache_hit": 0.25,
+}
+TWO: dict[str, Any] = {"request_rate_per_s": 2, "prefix_cache_hit": 0.5, "classes": [CHAT, SEARCH]}
+
+
 def changed(path: str, value: Any) -> dict[str, Any]:
     body = copy.deepcopy(SMALL)
     *parents, last = path.split(".")
@@ -66,6 +82,66 @@ def test_a_plan_is_answered_kept_and_read_again_word_for_word(either_client: Fla
         "planner_version": plan["planner_version"],
         "request": SMALL,
     }
+
+
+def test_classes_are_answered_with_their_latencies_and_asked_again(shared_client: FlaskClient):
+    first = shared_client.post("/v1/plans", json=SMALL | {"workload": TWO, "verify": True})
+    plan = first.get_json()
+    assert first.status_code == 201, plan
+    names = ["chat", "class-2"]
+    assert [one["name"] for one in plan["recommended"]["classes"]] == names
+    assert [one["name"] for one in plan["recommended"]["verification"]["classes"]] == names
+    asked = plan["inputs"]["workload"]
+    assert asked["input_tokens"] is asked["output_tokens"] is None
+    assert asked["classes"][0]["prefix_cache_hit"] == 0.5
+    assert asked["classes"][1]["weight"] == 1e-6
+    assert asked["classes"][1]["input_tokens"] == {"values": [2000, 5000], "weights": [0.5, 0.5]}
+    again = shared_client.post("/v1/plans", json=plan["inputs"]).get_json()
+    differing = {key for key in plan if plan[key] != again[key]}
+    assert differing <= {"id", "created_at"}
+
+
+@pytest.mark.parametrize(
+    ("workload", "pointer", "expected"),
+    [
+        ({"input_tokens": 100, "classes": [CHAT]}, "input_tokens", {}),
+        ({"input_tokens": 100}, "output_tokens", {}),
+        ({"classes": []}, "classes", {"allowed": {"minimum_items": 1, "maximum_items": 16}}),
+        ({"classes": [CHAT] * 17}, "classes", {}),
+        ({"classes": [CHAT, CHAT]}, "classes/1/name", {"given": "chat"}),
+        ({"classes": [{"weight": 1, "input_tokens": {"values": [*range(1, 65)]},
+                       "output_tokens": {"values": [*range(1, 65)]}}] * 3}, "classes",
+         {"allowed": {"maximum_lengths": 64}}),
+        ({"classes": [SEARCH, SEARCH | {"name": "class-1"}]}, "classes/1/name", {}),
+        ({"classes": [CHAT | {"name": "Chat room"}]}, "classes/0/name", {"given": "Chat room"}),
+        ({"classes": [CHAT | {"weight": 0}]}, "classes/0/weight", {"given": 0}),
+        ({"classes": [{"input_tokens": 1, "output_tokens": 1}]}, "classes/0/weight", {}),
+        ({"classes": [CHAT | {"slo": {"itl_p95_ms": 9}}]}, "classes/0/slo/itl_p95_ms",
+         {"nearest": "ttft_p95_ms"}),
+        ({"classes": [CHAT | {"output_tokens": 1, "slo": {"tpot_p95_ms": 9}}]},
+         "classes/0/slo/tpot_p95_ms", {}),
+        ({"classes": [CHAT | {"output_token": 1}]}, "classes/0/output_token",
+         {"nearest": "output_tokens"}),
+        ({"input_tokens": {"values": [5, 7], "weights": [1]}, "output_tokens": 1},
+         "input_tokens/weights", {"allowed": {"minimum_items": 2, "maximum_items": 2}}),
+        ({"input_tokens": {"values": [5], "weights": [0]}, "output_tokens": 1},
+         "input_tokens/weights", {}),
+        ({"input_tokens": {"values": [5, 5]}, "output_tokens": 1}, "input_tokens/values/1",
+         {"given": 5}),
+        ({"input_tokens": {"values": []}, "output_tokens": 1}, "input_tokens/values", {}),
+        ({"input_tokens": {"weights": [1]}, "output_tokens": 1}, "input_tokens/values", {}),
+        ({"input_tokens": {"values": [5], "mean": 7}, "output_tokens": 1}, "input_tokens/mean", {}),
+    ],
+)  # fmt: skip
+def test_lengths_and_classes_that_make_no_sense_are_refused(
+    shared_client: FlaskClient, workload: dict[str, Any], pointer: str, expected: dict[str, Any]
+):
+    body = SMALL | {"workload": {"request_rate_per_s": 2} | workload}
+    answer = shared_client.post("/v1/plans", json=body)
+    assert answer.status_code == 422
+    (error,) = answer.get_json()["errors"]
+    assert error["pointer"] == f"/workload/{pointer}"
+    assert error.items() >= expected.items()
 
 
 def test_the_cheapest_plan_that_holds_is_recommended(shared_client: FlaskClient):

@@ -6,7 +6,7 @@ same replicas could serve at most is another question: `advisor.core.capacity`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -103,12 +103,13 @@ def planned_serving(plan: Mapping[str, Any]) -> PlannedServing:
         spare_replicas=plan["inputs"]["limits"]["spare_replicas"],
         requests_per_s=served,
         mean_requests_per_s=mean,
-        input_tokens=_mean(workload["input_tokens"]),
+        input_tokens=_mean_of(workload, "input_tokens"),
         cached_share=_exact(workload["prefix_cache_hit"]),
-        output_tokens=_mean(workload["output_tokens"]),
+        output_tokens=_mean_of(workload, "output_tokens"),
         utilization=best["load"]["utilization"],
         verdict=best["load"]["verdict"],
-        has_slo=bool(plan["inputs"]["slo"]),
+        has_slo=bool(plan["inputs"]["slo"])
+        or any(one["slo"] for one in workload.get("classes") or ()),
         # Nor have they this.
         prefill_time_share=None
         if (share := best["bottleneck"].get("prefill_time_share")) is None
@@ -116,8 +117,26 @@ def planned_serving(plan: Mapping[str, Any]) -> PlannedServing:
     )
 
 
+def _mean_of(workload: Mapping[str, Any], length: str) -> Fraction:
+    """Mean tokens of a request: of all, or of each class by its weight."""
+    classes = workload.get("classes")  # plans that were stored by earlier versions have none
+    if not classes:
+        return _mean(workload[length])
+    return _weighted([_mean(one[length]) for one in classes], [one["weight"] for one in classes])
+
+
 def _mean(length: Any) -> Fraction:
-    return _exact(length["mean"] if isinstance(length, Mapping) else length)
+    if not isinstance(length, Mapping):
+        return _exact(length)
+    if "values" in length:
+        return _weighted([_exact(each) for each in length["values"]], length["weights"])
+    return _exact(length["mean"])
+
+
+def _weighted(values: Sequence[Fraction], weights: Sequence[float]) -> Fraction:
+    shares = [_exact(weight) for weight in weights]
+    products = (value * share for value, share in zip(values, shares, strict=True))
+    return sum(products, Fraction(0)) / sum(shares)
 
 
 def _exact(value: float) -> Fraction:
