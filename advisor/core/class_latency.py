@@ -37,7 +37,7 @@ def latencies(
     mix = workload.mix
     answers = [_answers(one, tpot) for one in mix]
     classes = tuple(
-        _of_class(one, rows, ttft, each) for one, each in zip(mix, answers, strict=True)
+        _of_class(one, rows, ttft, tpot, each) for one, each in zip(mix, answers, strict=True)
     )
     shares = [one.share for one in mix]
     answering = [(one, found["tpot"]) for one, found in zip(mix, classes, strict=True) if one.gaps]
@@ -81,8 +81,12 @@ def _answers(one: RequestClass, tpot: OfAnswer) -> _Answers:
     return [(each, tpot(one, each) if each.gaps else None) for each in one.output_tokens.grouped]
 
 
-def _of_class(one: RequestClass, rows: int, ttft: OfPrompt | None, answers: _Answers) -> Latencies:
-    several = [(each.share, found) for each, found in answers if found]
+def _of_class(
+    one: RequestClass, rows: int, ttft: OfPrompt | None, tpot: OfAnswer, answers: _Answers
+) -> Latencies:
+    """TPOT is a request's own mean, which weighs short answers as much as long ones."""
+    known, parts = dict(answers), one.output_tokens.parts
+    several = [(each.share, known.get(each) or tpot(one, each)) for each in parts if each.gaps]
     gaps = mixed(*zip(*several, strict=True)) if several else undefined(rows)
     if ttft is None:
         return {"ttft": undefined(rows), "tpot": gaps, "e2e": undefined(rows)}

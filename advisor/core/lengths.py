@@ -11,12 +11,17 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
+from statistics import NormalDist
 
 Z95 = 1.6448536269514722
 """Standard normal 95th percentile."""
 
 MAX_P95_TO_MEAN = math.exp(Z95**2 / 2)
 """No log-normal has a p95 further from its mean than this (3.868)."""
+
+_PARTS = 6
+"""Lengths that stand for a log-normal one, where the mean of a ratio is asked for."""
 
 MOST_GROUPS = 12
 """Latencies are computed for at most about as many lengths of a histogram."""
@@ -49,6 +54,19 @@ class Component:
     def gaps(self) -> float:
         """Mean number of gaps between so many output tokens."""
         return max(self.mean - 1, 0.0)
+
+    @property
+    def parts(self) -> tuple[Component, ...]:
+        """Itself, or of a log-normal the means of its shortest, ..., longest, of as many requests
+        each: mean * count * (Phi(z_high - sigma) - Phi(z_low - sigma))."""
+        if not self.sigma:
+            return (self,)
+        normal = NormalDist()
+        ends = (normal.cdf(normal.inv_cdf(i / _PARTS) - self.sigma) for i in range(1, _PARTS))
+        return tuple(
+            Component(self.share / _PARTS, max(self.mean * _PARTS * (high - low), 1.0))
+            for low, high in pairwise([0.0, *ends, 1.0])
+        )
 
 
 @dataclass(frozen=True)
@@ -101,6 +119,11 @@ class Length:
             Component(share, math.fsum(one.share * one.mean for one in group) / share)
             for share, group in zip(shares, groups.values(), strict=True)
         )
+
+    @cached_property
+    def parts(self) -> tuple[Component, ...]:
+        """The `grouped` components, log-normal ones in parts of one length each."""
+        return tuple(part for one in self.grouped for part in one.parts)
 
     @cached_property
     def squared_cv(self) -> float:

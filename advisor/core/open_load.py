@@ -8,7 +8,7 @@ second, and says how long a request decodes; that, at every number of sequences,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,10 @@ such a process over that time is 2 (e^-1 - 1 + 1) = 0.736 of it."""
 
 _FEW = 4
 """Where a step has room for so many prompts, a part of one more is not looked at."""
+
+_MOST_STALLED = 1.5
+"""How much arrivals count for more than one at most, by the departures that their prompts hold up:
+where these fill most steps, more of them wait before they are served; as simulated."""
 
 _MOST_CV2 = BURSTIEST_MODELLED**2
 """Squared variation of arrivals that both chains are solved with at most. Of burstier ones TTFT has
@@ -153,13 +157,14 @@ def _below_saturation(
     prompts = _prompt_chain(curves, rows.layout, arriving, workload, rows.speculation)
     own = _own(curves, rows.layout, arriving, prompts, workload)
     mean_own = _mean_own(own, workload)
-    mean_longer, mixed_longer = _longer(prompts, arriving)
+    share = steps * prompts.gap / (mean_own + steps * prompts.gap)
+    arriving = _beside(arriving, share)
+    mean_longer, mixed_longer = _longer(prompts, arriving, share)
     answers = _answers(prompts, arriving, mean_own, workload, rows.speculation)
-    alone = _mean_answer(answers, np.zeros_like(arrivals))
+    alone = _mean_answer(answers, workload, np.zeros_like(arrivals))
     decode = _decode_seconds(prompts, arriving, alone, steps, mean_longer)
     number = _occupancy(mean_own[:, None] + decode, prompts, arriving)
     states = States(number.found)
-    share = steps * prompts.gap / (mean_own + steps * prompts.gap)
     slot = _slot_wait(number, arriving, workload.work_cv2(share))
     waits = _waits(prompts, slot, states, mean_longer / 2 + mixed_longer, arriving)
     seen = _steps_seen(states, decode, alone, steps)
@@ -178,14 +183,17 @@ def _mean_decoding(
     """Sequences that decode if n of them take as long as n take to arrive, (rows,): their decode
     steps, and what the prompts add that come in that time.
 
-    Where as many come as depart, the mean step is longer than the decode step by what they add.
+    With n in service the mean step is longer than the decode step by the prompts of the n - 1
+    others; those that arrive come from all.
     """
     if not gaps:
         return np.zeros_like(arrivals)
     step, mean = table.decode_step[local], table.tpot[local] * (gaps / steps)
-    busy = np.maximum(arrivals[:, None] * (mean - step) / (table.rate[local] * mean), 0.0)
-    needed = arrivals[:, None] * steps * step / (1 - np.minimum(busy, MOST_BUSY))
     n = np.arange(1, step.shape[1] + 1)
+    prompt = (mean - step) / (table.rate[local] * mean) * n / np.maximum(n - 1, 1)
+    prompt[:, 0] = table.own_prefill[local, 0] * (1 - step[:, 0] / table.mixed_step[local, 0])
+    busy = np.maximum(arrivals[:, None] * prompt, 0.0)
+    needed = arrivals[:, None] * steps * step / (1 - np.minimum(busy, MOST_BUSY))
     row, high = np.arange(len(step)), np.argmax((n >= needed) | (n == n[-1]), axis=1)
     low = np.maximum(high - 1, 0)
     rise = (n[high] - needed[row, high]) - (n[low] - needed[row, low])
@@ -289,14 +297,14 @@ def _answers(
     speculation: Speculation,
 ) -> dict[tuple[RequestClass, Component], Array]:  # fmt: skip
     """Mean time that the answers of each class and length that have gaps decode [s], (rows,), as
-    the chain has it; of replicas that share the stream by load, with as many prompts as they
-    meet."""
+    the chain has it, those of log-normal lengths also in parts; of replicas that share the stream
+    by load, with as many prompts as they meet."""
     replicas, met_here = arriving.shared_by, None
     if replicas is not None:
         met_here = met_in_service(arriving.decoding + arriving.arrivals * own, replicas)
     found = {}
     for kind, one in enumerate(workload.mix):
-        for answer in one.output_tokens.grouped:
+        for answer in {*one.output_tokens.grouped, *one.output_tokens.parts}:
             if answer.gaps:
                 steps = speculation.steps(answer.gaps)
                 seconds, plain = prompts.decode(steps, kind), steps * prompts.step[:, 0]
@@ -306,9 +314,13 @@ def _answers(
     return found
 
 
-def _mean_answer(answers: Mapping[tuple[RequestClass, Component], Array], none: Array) -> Array:
+def _mean_answer(
+    answers: Mapping[tuple[RequestClass, Component], Array], workload: Workload, none: Array
+) -> Array:
     """Mean time that requests decode [s], (rows,): 0 of those of one token."""
-    return sum((one.share * each.share * found for (one, each), found in answers.items()), none)
+    each = ((one, answer) for one in workload.mix for answer in one.output_tokens.grouped)
+    terms = (one.share * a.share * answers[one, a] for one, a in each if a.gaps)
+    return sum(terms, none)
 
 
 def _decode_seconds(
@@ -324,34 +336,54 @@ def _decode_seconds(
     return np.asarray(np.minimum(seconds, steps * full))
 
 
-def _longer(prompts: PromptChain, arriving: _Arriving) -> tuple[Array, Array]:
-    """How much longer the mean step and a mixed one are with n in service than as the chain has
-    them [s], (rows, N)."""
-    row, at = np.arange(len(arriving.slots)), arriving.decoding.astype(np.int64)
+def _beside(arriving: _Arriving, share: Array) -> _Arriving:
+    """The same with the steps that a decoding sequence sees with n in service: of the n - 1 others
+    only a `share` decodes."""
+    last = arriving.decode_step.shape[1] - 1
+    others = np.arange(last + 1) * share[:, None]
+    low = np.minimum(others.astype(np.int64), max(last - 1, 0))
+    high, part = np.minimum(low + 1, last), others - low
+
+    def between(curve: Array) -> Array:
+        below, above = (np.take_along_axis(curve, at, axis=1) for at in (low, high))
+        return np.asarray(below + part * (above - below))
+
+    decode, mixed = between(arriving.decode_step), between(arriving.mixed_step)
+    return replace(arriving, decode_step=decode, mixed_step=mixed)
+
+
+def _longer(prompts: PromptChain, arriving: _Arriving, share: Array) -> tuple[Array, Array]:
+    """How much longer the mean step and a mixed one are with n in service, of which a `share`
+    decodes, than as the chain has them [s], (rows, N)."""
+    row, at = np.arange(len(arriving.slots)), arriving.decoding / np.maximum(share, 1e-9)
+    at = np.minimum(at, arriving.decode_step.shape[1]).astype(np.int64)
     beside = np.minimum(at, arriving.decode_step.shape[1] - 1)
     plain = arriving.decode_step - prompts.step[:, :1]
     mixed = arriving.mixed_step - arriving.mixed_step[row, beside][:, None]
     # With prompts a step is longer by no more: it may have read all experts anyway.
     mixed = np.where(np.abs(mixed) < np.abs(plain), mixed, plain)
-    share, stretch = prompts.share[:, :1], prompts.stretch()[:, None]
-    return stretch * (share * plain + (1 - share) * mixed), stretch * mixed
+    alone, stretch = prompts.share[:, :1], prompts.stretch()[:, None]
+    return stretch * (alone * plain + (1 - alone) * mixed), stretch * mixed
 
 
 def _occupancy(service: Array, prompts: PromptChain, arriving: _Arriving) -> Stationary:
     """The number in service. With all slots taken a replica serves what it does at saturation.
 
     A burst is as many at once as have their prompts computed in the time that a request is served.
+    An arrival is one more, and its prompt keeps others from departing: of any number of them more
+    than their part of the time would tell.
     """
     rate = np.arange(1, service.shape[1] + 1) / service
     row, last = np.arange(len(rate)), arriving.slots - 1
     rate[row, last] = np.maximum(rate[row, last], arriving.rate[row, last])
     alone = service[row, np.minimum(arriving.decoding.astype(np.int64), last)]
     at_once, replicas = alone / prompts.prompts.pace, arriving.shared_by
+    stalls = np.minimum(prompts.stretch(), _MOST_STALLED) ** 2
     if replicas is not None:
         cv2 = min(arriving.stream_cv2, _MOST_CV2)
-        peakedness = np.minimum((1 + cv2) / 2, 1 + replicas * at_once)
+        peakedness = np.minimum((1 + stalls * cv2) / 2, 1 + replicas * at_once)
         return pooled(rate, arriving.slots, arriving.arrivals, replicas, peakedness)
-    peakedness = np.minimum((1 + arriving.arrivals_cv2) / 2, 1 + at_once)
+    peakedness = np.minimum((1 + stalls * arriving.arrivals_cv2) / 2, 1 + at_once)
     return stationary(rate, arriving.slots, arriving.arrivals, peakedness)
 
 
