@@ -410,10 +410,12 @@ def reached(prompts: Prompts, seconds: Array, served: Array, seen: bool = False)
     came = (states - left[..., None])[:, None]
     moved = chances(mean / prompts.group[:, None, None], spread, prompts.group, came)
     if len(rows := np.flatnonzero(part.any(axis=1))):
-        some, chance = moved[rows], part[rows, None, :, None]
-        some[..., :-1] += chance * np.diff(some, axis=-1)
-        some[..., -1:] *= 1 - chance
-        moved[rows] = some
+        first = int(np.argmax(part.any(axis=0)))
+        some, chance = moved[rows, :, first:], part[rows, None, first:]
+        for state in states[:-1].tolist():  # one less is left: what reached the next state
+            some[..., state] += chance * (some[..., state + 1] - some[..., state])
+        some[..., -1] *= 1 - chance
+        moved[rows, :, first:] = some
     moved[..., -1] += 1 - moved.sum(axis=-1)
     return moved
 
