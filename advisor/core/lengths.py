@@ -59,7 +59,7 @@ class Component:
     def parts(self) -> tuple[Component, ...]:
         """Itself, or of a log-normal the means of its shortest, ..., longest, of as many requests
         each: mean * count * (Phi(z_high - sigma) - Phi(z_low - sigma))."""
-        if not self.sigma:
+        if not self.sigma or not self.gaps:
             return (self,)
         normal = NormalDist()
         ends = (normal.cdf(normal.inv_cdf(i / _PARTS) - self.sigma) for i in range(1, _PARTS))

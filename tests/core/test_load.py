@@ -142,9 +142,9 @@ def test_end_to_end_is_first_token_and_gaps_and_concurrency_is_littles(
     assume(len(plan.candidates))
     answer = plan.candidates.served
     gaps = load.output_tokens.mean - 1
-    tpot = answer.latency["tpot"].mean[0] if gaps else 0.0
+    itl = answer.latency["itl"].mean[0] if gaps else 0.0
     assert answer.latency["e2e"].mean[0] == pytest.approx(
-        answer.latency["ttft"].mean[0] + gaps * tpot, rel=1e-9
+        answer.latency["ttft"].mean[0] + gaps * itl, rel=1e-9
     )
     assert answer.concurrency[0] == pytest.approx(
         answer.requests_per_s[0] * answer.latency["e2e"].mean[0], rel=1e-9
