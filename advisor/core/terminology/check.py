@@ -50,7 +50,7 @@ def check_all(
     claims, terms = _claims(document), _terms(document)
     memory = None
     if MEMORY_BOUND in vocabulary.by_id:
-        memory = MemoryBound(document, vocabulary.by_id[MEMORY_BOUND])
+        memory = MemoryBound(document, vocabulary.by_id[MEMORY_BOUND], claims)
     findings: list[Finding] = []
     unread, work = None, 0
     for number in sorted(claims.keys() | terms):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from advisor.core.terminology.vocabulary import Vocabulary
 
 _FIRST = 40
 """Sentences that show what a document is about."""
+
+_WITHIN_PARAGRAPH = re.compile(r"[.!?。！？][\"')\]*_]*+[^\S\n\u2029]*+\n?[^\S\n\u2029]*+\Z")
+"""How a sentence ends that others of its paragraph may follow."""
 
 
 class Document:
@@ -57,6 +61,14 @@ class Passage:
         """Whether it ends in a question mark."""
         span = self.document.sentences.span(self.number)
         return span is not None and self.document.lower[slice(*span)].rstrip().endswith("?")
+
+    @property
+    def runs_on(self) -> bool:
+        """Whether the next sentence stands in the same paragraph, and states something."""
+        span, following = self.document.sentences.span(self.number), self.beside(1)
+        if span is None or not following.words or following.is_question:
+            return False
+        return _WITHIN_PARAGRAPH.search(self.document.lower, *span) is not None
 
     @property
     def scope(self) -> str:

@@ -9,8 +9,6 @@ from advisor.core.terminology.patterns import TERM, Match, Token
 from advisor.core.terminology.phrases import Phrase
 from advisor.core.terminology.vocabulary import DECIDING, Cue, Vocabulary
 
-_OPENING = 6
-"""Words that show how a sentence opens."""
 _NEAR = 8
 """Words to either side of a resource that may deny it."""
 _PARTING = frozenset({";", "while", "whereas", "whilst", "separately"})
@@ -150,8 +148,8 @@ def marked(words: Sequence[Token], claims: Iterable[Phrase]) -> list[Token]:
 
 
 def opens_as(vocabulary: Vocabulary, sentence: Sequence[Token], kind: str) -> bool:
-    """Whether the sentence opens as an `explanation` or a `consequence`."""
-    found = vocabulary.opening_matcher.find(sentence[:_OPENING])
+    """Whether the sentence opens, or points back, as an `explanation` or a `consequence`."""
+    found = vocabulary.opening_matcher.find(sentence)
     return any(each.entry == kind for each in found)
 
 

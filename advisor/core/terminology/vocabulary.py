@@ -15,7 +15,7 @@ from advisor.core.terminology.patterns import Matcher, Pattern, spelt_out
 WORDS = ("field", "shared", "computing", "elsewhere")
 GRAMMAR = (
     "denial", "affirmation", "resource_denial", "resource_affirmation", "definition",
-    "about_speed", "explanation", "consequence", "reason_asked", "refusal",
+    "about_speed", "explanation", "consequence", "reason_asked", "refusal", "other_matter",
 )  # fmt: skip
 FILES = (
     "classes", "cues_bandwidth", "cues_capacity", "cues_other", "scope", "grammar", "rules",
@@ -158,7 +158,9 @@ class Vocabulary:
     @cached_property
     def opening_matcher(self) -> Matcher[str]:
         """Finds how a sentence opens."""
-        return self._grammar("explanation", "consequence", "reason_asked", "refusal")
+        return self._grammar(
+            "explanation", "consequence", "reason_asked", "refusal", "other_matter"
+        )
 
     def _grammar(self, *kinds: str) -> Matcher[str]:
         return Matcher((kind, self.grammar[kind]) for kind in kinds)
