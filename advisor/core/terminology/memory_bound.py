@@ -55,6 +55,8 @@ class MemoryBound:
             return findings.denied(self._asked(claim, hints))
         if not in_field:
             deciding = [cue for cue in deciding if cue.decides_anywhere]
+        if "open_question" in said:
+            deciding = []
         deciding = deciding or self._beside(passage, claim, in_field=in_field)
         finding = self._asked(claim, list(dict.fromkeys((*deciding, *hints))))
         sense = claim.qualifier or senses.sense_of(deciding)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 
 from advisor.core.terminology.patterns import TERM, Match, Token
 from advisor.core.terminology.phrases import Phrase
@@ -153,16 +153,17 @@ def opens_as(vocabulary: Vocabulary, sentence: Sequence[Token], kind: str) -> bo
     return any(each.entry == kind for each in found)
 
 
-def sense_of(deciding: Iterable[Cue]) -> str | None:
+def sense_of(deciding: Collection[Cue]) -> str | None:
     """The sense that cues decide: `bandwidth`, `capacity`, `both`, or `None` if none decides.
 
-    Two strong ones for different senses say both; two of less strength leave the question open.
+    Two strong ones for different senses say both. Of lesser ones the sense with two more than the
+    other decides; else they leave the question open.
     """
-    deciding = tuple(deciding)
-    senses = {cue.sense for cue in deciding}
-    if len(senses) > 1:
-        return "both" if any(cue.strength == "strong" for cue in deciding) else None
-    return next(iter(senses), None)
+    counts = Counter({cue.name: cue.sense for cue in deciding}.values())
+    if len(counts) > 1 and any(cue.strength == "strong" for cue in deciding):
+        return "both"
+    (sense, most), *rest = counts.most_common() or [(None, 0)]
+    return sense if most - sum(count for _, count in rest) > (1 if rest else 0) else None
 
 
 def lean_of(hints: Iterable[Cue]) -> str | None:

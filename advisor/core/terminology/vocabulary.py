@@ -15,7 +15,7 @@ from advisor.core.terminology.patterns import Matcher, Pattern, spelt_out
 WORDS = ("field", "shared", "computing", "elsewhere")
 GRAMMAR = (
     "denial", "affirmation", "resource_denial", "resource_affirmation", "definition",
-    "about_speed", "explanation", "consequence", "reason_asked", "refusal", "other_matter",
+    "about_speed", "open_question", "explanation", "consequence", "reason_asked", "refusal", "other_matter",
 )  # fmt: skip
 FILES = (
     "classes", "cues_bandwidth", "cues_capacity", "cues_other", "scope", "grammar", "rules",
@@ -148,7 +148,7 @@ class Vocabulary:
     @cached_property
     def grammar_matcher(self) -> Matcher[str]:
         """Finds how a sentence denies or defines a claim that is marked in it."""
-        return self._grammar("denial", "affirmation", "definition", "about_speed")
+        return self._grammar("denial", "affirmation", "definition", "about_speed", "open_question")
 
     @cached_property
     def resource_matcher(self) -> Matcher[str]:
