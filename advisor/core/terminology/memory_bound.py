@@ -86,8 +86,8 @@ class MemoryBound:
     def _beside(self, passage: Passage, claim: Phrase, *, in_field: bool) -> list[Cue]:
         """Cues of the sentences beside this one that speak of its claim.
 
-        That is one that explains it or of which it is the consequence, or one that just goes on in
-        the same paragraph and makes no claim of its own.
+        One that explains it, or of which it is the consequence, counts as its own words do. One
+        that just goes on in the same paragraph counts where it is plain, and makes no claim.
         """
         opens = partial(senses.opens_as, self._document.vocabulary)
         following, before = passage.beside(1), passage.beside(-1)
@@ -98,6 +98,7 @@ class MemoryBound:
             beside += before.words
         if not beside and passage.runs_on and not opens(following.words, "other_matter"):
             beside += () if following.number in self._claimed else following.words
+            in_field = False
         if not beside:
             return []
         # As if the claim led them.

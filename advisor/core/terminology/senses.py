@@ -156,11 +156,13 @@ def opens_as(vocabulary: Vocabulary, sentence: Sequence[Token], kind: str) -> bo
 def sense_of(deciding: Collection[Cue]) -> str | None:
     """The sense that cues decide: `bandwidth`, `capacity`, `both`, or `None` if none decides.
 
-    Two strong ones for different senses say both. Of lesser ones the sense with two more than the
-    other decides; else they leave the question open.
+    Two strong ones for different senses say both. Lesser ones say both where one hints at that;
+    else the sense with two more than the other decides, or they leave the question open.
     """
     counts = Counter({cue.name: cue.sense for cue in deciding}.values())
-    if len(counts) > 1 and any(cue.strength == "strong" for cue in deciding):
+    if any(cue.strength == "strong" for cue in deciding):
+        return "both" if len(counts) > 1 else next(iter(counts))
+    if counts.pop("both", 0) and len(counts) > 1:
         return "both"
     (sense, most), *rest = counts.most_common() or [(None, 0)]
     return sense if most - sum(count for _, count in rest) > (1 if rest else 0) else None
