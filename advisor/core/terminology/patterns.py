@@ -39,7 +39,7 @@ _LIGHT_WORDS = (
     "a an the any be been being is are was were am becomes become becoming became get gets getting"
     " gotten so that to by for from in or than of very quite really longer always often usually"
     " generally actually exactly truly strictly much more all as such it this still just even at"
-    " having causing becoming seems seem seemed looks look appears appear memory mem compute"
+    " having causing becoming seems seem seemed kv looks look appears appear memory mem compute"
     " cpu gpu hbm bound limited necessarily 是 的 由 un une le la les der die das ein eine plus"
     " sehr mehr wirklich"
 )

@@ -36,8 +36,8 @@ _PHRASE = re.compile(
           (?:main\s|real\s|only\s)?bottleneck)
       | memory\s{_BE}\s(?:the|a|our)\s(?:main\s|real\s|only\s)?bottleneck
       | bottleneck\s{_BE}\s(?:the\s)?(?:gpu\s)?memory (?!{_JOINT}[a-z])
-      | (?:bound|limited|constrained|bottlenecked)\sby\s(?:the\s)?(?:gpu\s|device\s)?
-          (?:memory|vram|hbm) (?!{_JOINT}(?:{_NAMED}|pressure|transfers?|reads?|loads?|movement|
+      | (?:bound|(?P<kept>limited|constrained)|bottlenecked)\sby\s(?:the\s)?
+          (?:(?P<card>gpu|device)\s)?(?:memory|(?P<vram>vram)|hbm) (?!{_JOINT}(?:{_NAMED}|pressure|transfers?|reads?|loads?|movement|
           clocks?|bus|channels?|controllers?))
       )
       (?![a-z0-9%]|_[a-z0-9]|[-.][a-z0-9])   # part of a longer name, or a profiler's metric
@@ -78,9 +78,15 @@ def phrases(original: str, text: str) -> Iterator[Phrase]:
                 end=found.end(),
                 qualifier="bandwidth" if found["access"] else named,
                 of_art=bool(found["bound"] or found["partner"] or found["german"]),
-                of_store=bool(found["store"]) or (found["head"] == "vram" and not named),
+                of_store=_is_of_store(found) and not named,
                 of_size=bool(found["lower"]),
             )
+
+
+def _is_of_store(found: re.Match[str]) -> bool:
+    """Whether it speaks of a card's memory: "VRAM-bound", "limited by GPU memory"."""
+    owned = found["vram"] or (found["kept"] and found["card"])
+    return bool(found["store"] or owned) or found["head"] == "vram"
 
 
 def _is_identifier(original: str, found: re.Match[str]) -> bool:
