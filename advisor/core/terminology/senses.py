@@ -11,6 +11,8 @@ from advisor.core.terminology.vocabulary import DECIDING, Cue, Vocabulary
 
 _NEAR = 8
 """Words to either side of a resource that may deny it."""
+_CLEAR_LEAD = 2
+"""Cues by which lesser ones for one sense must outnumber those for the other."""
 _PARTING = frozenset({";", "while", "whereas", "whilst", "separately"})
 _TURNING = frozenset({"but", "although", "though", "however", "despite", "yet"})
 _CONCEDING = frozenset({"although", "though", "despite", "while", "whereas", "whilst"})
@@ -122,11 +124,12 @@ class Sentence:
 
 
 def _strongest(own: Sequence[Cue], other: Sequence[Cue]) -> list[Cue]:
-    """The cues of the greatest strength there is, those of the claim's own clause if it has any."""
+    """The cues of the greatest strength there is, those of the claim's own clause if it has any
+    that speak of a resource."""
     for strength in DECIDING:
         for cues in (own, other):
             found = [cue for cue in cues if cue.strength == strength]
-            if found:
+            if sense_of(found) or {cue.sense for cue in found} - {"both"}:
                 return found
     return []
 
@@ -164,8 +167,10 @@ def sense_of(deciding: Collection[Cue]) -> str | None:
         return "both" if len(counts) > 1 else next(iter(counts))
     if counts.pop("both", 0) and len(counts) > 1:
         return "both"
-    (sense, most), *rest = counts.most_common() or [(None, 0)]
-    return sense if most - sum(count for _, count in rest) > (1 if rest else 0) else None
+    if len(counts) == 1:
+        return next(iter(counts))
+    lead = counts["bandwidth"] - counts["capacity"]
+    return None if abs(lead) < _CLEAR_LEAD else "bandwidth" if lead > 0 else "capacity"
 
 
 def lean_of(hints: Iterable[Cue]) -> str | None:

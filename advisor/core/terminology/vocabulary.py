@@ -15,7 +15,8 @@ from advisor.core.terminology.patterns import Matcher, Pattern, spelt_out
 WORDS = ("field", "shared", "computing", "elsewhere")
 GRAMMAR = (
     "denial", "affirmation", "resource_denial", "resource_affirmation", "definition",
-    "about_speed", "open_question", "explanation", "consequence", "reason_asked", "refusal", "other_matter",
+    "about_speed", "open_question", "explanation", "consequence", "reason_asked", "refusal",
+    "other_matter",
 )  # fmt: skip
 FILES = (
     "classes", "cues_bandwidth", "cues_capacity", "cues_other", "scope", "grammar", "rules",
