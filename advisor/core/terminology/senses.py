@@ -124,14 +124,23 @@ class Sentence:
 
 
 def _strongest(own: Sequence[Cue], other: Sequence[Cue]) -> list[Cue]:
-    """The cues of the greatest strength there is, those of the claim's own clause if it has any
-    that speak of a resource."""
+    """The cues of the greatest strength there is, those of the claim's own clause if it has any,
+    with what says that two things are meant. Where that is plain, all of the clause."""
+    joining = [cue for cue in own if _joins(cue)]
+    named = {cue.sense for cue in own} - {"both"}
+    if len(named) > 1 and any(cue.strength == "default" for cue in joining):
+        return list(own)
     for strength in DECIDING:
         for cues in (own, other):
-            found = [cue for cue in cues if cue.strength == strength]
-            if sense_of(found) or {cue.sense for cue in found} - {"both"}:
-                return found
+            found = [cue for cue in cues if cue.strength == strength and not _joins(cue)]
+            if found:
+                return [*found, *joining]
     return []
+
+
+def _joins(cue: Cue) -> bool:
+    """Whether a cue says that two things are meant, and not which."""
+    return cue.sense == "both" and cue.strength != "strong"
 
 
 def marked(words: Sequence[Token], claims: Iterable[Phrase]) -> list[Token]:
@@ -162,13 +171,11 @@ def sense_of(deciding: Collection[Cue]) -> str | None:
     Two strong ones for different senses say both. Lesser ones say both where one hints at that;
     else the sense with two more than the other decides, or they leave the question open.
     """
-    counts = Counter({cue.name: cue.sense for cue in deciding}.values())
-    if any(cue.strength == "strong" for cue in deciding):
-        return "both" if len(counts) > 1 else next(iter(counts))
-    if counts.pop("both", 0) and len(counts) > 1:
+    counts = Counter({cue.name: cue.sense for cue in deciding if not _joins(cue)}.values())
+    if len(counts) < 2:
+        return next(iter(counts), None)
+    if any(cue.strength == "strong" or _joins(cue) for cue in deciding):
         return "both"
-    if len(counts) == 1:
-        return next(iter(counts))
     lead = counts["bandwidth"] - counts["capacity"]
     return None if abs(lead) < _CLEAR_LEAD else "bandwidth" if lead > 0 else "capacity"
 
