@@ -26,7 +26,7 @@ _NAMED = "|".join(map(re.escape, _QUALIFIERS))
 _PHRASE = re.compile(
     rf"""(?<![a-z0-9])(?<![a-z0-9]_)(?<!in-)
     (?:
-      (?:(?:cpu|gpu|host|device|system)-)?
+      (?:(?:cpu|(?P<prefix>gpu)|host|device|system)-)?
       (?:
         (?P<head>memory|mem|vram|hbm) {_JOINT}
         (?:(?P<qualifier>{_NAMED}) {_JOINT})?
@@ -89,8 +89,9 @@ def phrases(original: str, text: str) -> Iterator[Phrase]:
 
 
 def _is_of_store(found: re.Match[str]) -> bool:
-    """Whether it speaks of a card's memory: "VRAM-bound", "limited by GPU memory"."""
-    owned = found["vram"] or (found["kept"] and found["card"])
+    """Whether it speaks of a card's memory: "VRAM-bound", "GPU-memory-bound", "limited by GPU
+    memory"."""
+    owned = found["vram"] or found["prefix"] or (found["kept"] and found["card"])
     return bool(found["store"] or owned) or found["head"] == "vram"
 
 
