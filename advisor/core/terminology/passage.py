@@ -18,6 +18,8 @@ _FIRST = 40
 
 _WITHIN_PARAGRAPH = re.compile(r"[.!?。！？][\"')\]*_]*+[^\S\n\u2029]*+\n?[^\S\n\u2029]*+\Z")
 """How a sentence ends that others of its paragraph may follow."""
+_ITEM = re.compile(r"(?:[-*+#|>]|\d{1,3}[.)])[ \t|#]")
+"""How an item of a list, a heading, a row or a quotation begins."""
 
 
 class Document:
@@ -68,7 +70,8 @@ class Passage:
         span, following = self.document.sentences.span(self.number), self.beside(1)
         if span is None or not following.words or following.is_question:
             return False
-        return _WITHIN_PARAGRAPH.search(self.document.lower, *span) is not None
+        text = self.document.lower
+        return bool(_WITHIN_PARAGRAPH.search(text, *span) and not _ITEM.match(text, span[1]))
 
     @property
     def scope(self) -> str:
