@@ -63,11 +63,11 @@ def lint(
     from advisor.service.rules_file import rules_of
 
     vocabulary = rules_of(rules_file, "--rules")
-    found, skipped, failed = _found(paths, vocabulary, quiet=quiet)
+    found, skipped, unread = _found(paths, vocabulary, quiet=quiet)
     least = _SEVERITIES.index(min_severity)
     report = Report(
         [each for each in found if _SEVERITIES.index(each[1].severity) >= least],
-        skipped, vocabulary, failed,
+        skipped, vocabulary, unread,
     )  # fmt: skip
     text = FORMATS[output_format](report)
     if text:
@@ -75,27 +75,28 @@ def lint(
     if not quiet:
         for path, reason in skipped.items():
             click.echo(f"{path}: skipped: {reason}", err=True)
-    ctx.exit(2 if failed else 1 if report.flagged else 0)
+    ctx.exit(2 if unread.intersection(map(str, paths)) else 1 if report.flagged else 0)
 
 
 def _found(
     paths: Sequence[Path], vocabulary: Vocabulary, *, quiet: bool
-) -> tuple[list[tuple[str, Finding]], dict[str, str], bool]:  # fmt: skip
-    """Findings by file, what was skipped and why, and whether a named file was unreadable."""
+) -> tuple[list[tuple[str, Finding]], dict[str, str], set[str]]:  # fmt: skip
+    """Findings by file, what was skipped and why, and which files could not be read."""
     found: list[tuple[str, Finding]] = []
     skipped: dict[str, str] = {}
-    failed = False
+    unread: set[str] = set()
     for path in _with_progress(list(_files(paths)), quiet=quiet):
         try:
             findings, warning = _checked(path, vocabulary)
         except Skipped as reason:
             skipped[str(path)] = str(reason)
-            failed |= reason.is_fault and path in paths
+            if reason.is_fault:
+                unread.add(str(path))
             continue
         found += [(str(path), each) for each in findings]
         if warning:
             skipped[str(path)] = warning
-    return found, skipped, failed
+    return found, skipped, unread
 
 
 def _with_progress(files: Sequence[Path], *, quiet: bool) -> Iterable[Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -21,13 +21,13 @@ _COMMANDS = {"warning": "warning", "info": "notice"}
 
 @dataclass(frozen=True)
 class Report:
-    """What was found in the files read, which were skipped, with the reason, and whether one that
-    was named could not be read."""
+    """What was found in the files read, which were skipped, with the reason, and which of those
+    could not be read."""
 
     findings: Sequence[tuple[str, Finding]]
     skipped: Mapping[str, str]
     vocabulary: Vocabulary
-    failed: bool
+    unread: Collection[str]
 
     @property
     def flagged(self) -> list[tuple[str, Finding]]:
@@ -72,7 +72,8 @@ def _annotated_end(found: Finding) -> str:
 
 
 def as_sarif(report: Report) -> str:
-    """SARIF 2.1.0. Columns and offsets count code points; skipped files are notifications."""
+    """SARIF 2.1.0. Columns and offsets count code points; skipped files are notifications, those
+    that could not be read as errors."""
     rules = list(report.vocabulary.rules)
     index = {rule.id: number for number, rule in enumerate(rules)}
     run = {
@@ -94,10 +95,10 @@ def as_sarif(report: Report) -> str:
         "columnKind": "unicodeCodePoints",
         "invocations": [
             {
-                "executionSuccessful": not report.failed,
+                "executionSuccessful": not report.unread,
                 "toolExecutionNotifications": [
                     {
-                        "level": "note",
+                        "level": "error" if path in report.unread else "note",
                         "message": {"text": f"Skipped: {reason}"},
                         "locations": [{"physicalLocation": {"artifactLocation": _artifact(path)}}],
                     }

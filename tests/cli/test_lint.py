@@ -124,14 +124,17 @@ def test_annotations_escape_what_github_would_read(advisor: Run, tmp_path: Path)
     assert "title=ambiguous-memory-bound::" in line
 
 
-def test_sarif_says_whether_what_was_named_could_be_read(advisor: Run, tmp_path: Path):
+def test_sarif_says_whether_every_file_could_be_read(advisor: Run, tmp_path: Path):
     (tmp_path / "a.md").write_text(CLAIM)
     (tmp_path / "b.md").write_bytes(b"\xff")
-    for named, successful in (("a.md", True), ("b.md", False), ("", True)):
+    (tmp_path / "c.json").write_text("{}")
+    for named, successful, status in (("a.md", True, 1), ("b.md", False, 2), ("", False, 1)):
         result = advisor("lint", "--format", "sarif", str(tmp_path / named))
         (run,) = json.loads(result.stdout)["runs"]
         assert run["invocations"][0]["executionSuccessful"] is successful
-        assert (result.exit_code == 2) is not successful
+        assert result.exit_code == status
+    notes = run["invocations"][0]["toolExecutionNotifications"]
+    assert [note["level"] for note in notes] == ["error", "note"]
 
 
 def test_a_term_over_two_lines_ends_in_the_second(advisor: Run, tmp_path: Path):

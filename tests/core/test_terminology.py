@@ -178,7 +178,6 @@ def test_a_contrast_resolves_to_the_affirmed_resource(text: str, sense: str) -> 
         "The 18 GB model is memory-bound.",
         "Decode runs on high-bandwidth memory and is memory-bound.",
         "This is the best fit for memory-bound decode.",
-        "Memory-bound decode. It saturates the bandwidth.",
     ],
 )
 def test_words_that_only_look_like_a_resource_do_not_resolve_the_claim(text: str) -> None:
@@ -282,8 +281,8 @@ def test_offsets_count_code_points_through_emoji_accents_and_every_line_ending()
 def test_sentences_end_at_stops_blank_lines_and_list_items_not_at_abbreviations() -> None:
     assert only("Decode is memory-bound, e.g. by bandwidth.").sense == "bandwidth"
     for end in (
-        ". Bandwidth",
-        "! Bandwidth",
+        ". But bandwidth",
+        "! But bandwidth",
         "\n\nBandwidth",
         "\r\n\r\nbandwidth",
         "\n- bandwidth",
@@ -658,3 +657,98 @@ def test_the_language_of_patterns(pattern: str, text: str, matched: bool) -> Non
     words = [token.word for token in tokens(lowered(text))]
     ends = [Pattern(pattern).match(words, at) for at in range(len(words))]
     assert any(end is not None for end in ends) == matched
+
+
+@pytest.mark.parametrize(
+    ("text", "sense"),
+    [
+        # Travel, pace, reuse.
+        ("LLM decode is memory-bound: the whole cache is dragged past the cores.", "bandwidth"),
+        ("LLM decode is memory-bound; we overclocked the HBM and it helped.", "bandwidth"),
+        ("The GPU kernel is memory-bound, with one multiply-add for each value.", "bandwidth"),
+        ("LLM decode is memory-bound: weights come through a straw.", "bandwidth"),
+        # Room, failure, what stays, what is bought for room.
+        ("LLM training is memory-bound and crashes at step two.", "capacity"),
+        ("LLM serving is memory-bound, with no place for another adapter.", "capacity"),
+        ("We were memory-bound with the LLM and had to cut the context.", "capacity"),
+        ("LLM serving is memory-bound: the next user waits until someone leaves.", "capacity"),
+        ("The LLM makes us memory-bound: a box of 64 GB would do.", "capacity"),
+        # Both, where it is only hinted at.
+        ("LLM serving is memory-bound twice: caches take room and are dragged along.", "both"),
+        ("LLM serving is memory-bound, as HBM is too small and too slow.", "both"),
+    ],
+)
+def test_words_of_either_kind_resolve_a_claim_of_the_field(text: str, sense: str) -> None:
+    assert only(text).sense == sense
+
+
+@pytest.mark.parametrize(
+    ("text", "sense"),
+    [
+        ("LLM decode is memory-bound. DRAM is saturated.", "bandwidth"),
+        ("LLM serving is memory-bound. The allocator fails.", "capacity"),
+        ("LLM decode is memory-bound.\nDRAM is saturated.", "bandwidth"),
+        ("LLM decode is memory-bound. But DRAM is not saturated.", None),
+        ("LLM decode is memory-bound. If you run out of memory, say so.", None),
+        ("LLM decode is memory-bound. Is DRAM saturated?", None),
+        ("LLM decode is memory-bound.\n\nDRAM is saturated.", None),
+        ("LLM decode is memory-bound.\n- DRAM is saturated.", None),
+        ("LLM decode is memory-bound. A kernel is memory-bound by bandwidth.", None),
+        ("All DRAM buses are saturated. LLM decode is memory-bound in that way.", "bandwidth"),
+        ("Is the LLM memory-bound? If DRAM is saturated, yes.", "bandwidth"),
+    ],
+)
+def test_the_sentence_that_goes_on_about_a_claim_resolves_it(text: str, sense: str | None) -> None:
+    assert check(text)[0].sense == sense
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Is the LLM on a 24 GB card memory-bound or compute-bound?",
+        "We wonder whether the LLM on a 24 GB card is memory-bound or slow for another reason.",
+        "The KV cache hit rate is high; LLM decode is memory-bound.",
+        "Prefix cache hits make prefill memory-bound.",
+    ],
+)
+def test_what_only_stands_beside_a_claim_leaves_it_open(text: str) -> None:
+    assert only(text).status == "needs_answer"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "LLM decode is memory-bound, they say; that's plainly wrong.",
+        "No layer of this LLM is memory-bound.",
+        "Nobody here would call the GPU memory-bound.",
+        "LLM decode is memory-bound on paper; our counters say otherwise.",
+        "We thought the GPU was memory-bound; it was the disk.",
+    ],
+)
+def test_a_claim_that_is_taken_back_is_denied(text: str) -> None:
+    assert only(text).status == "denied"
+
+
+@pytest.mark.parametrize("text", ["GPU-memory-bound", "limited by GPU memory", "limited by VRAM"])
+def test_what_limits_as_memory_of_a_card_is_a_store(text: str) -> None:
+    assert only(f"The LLM is {text}.").sense == "capacity"
+    assert only(f"The LLM is {text} at 900 GB/s.").sense == "bandwidth"
+
+
+def test_lesser_cues_decide_where_they_clearly_outnumber_the_others() -> None:
+    text = "LLM decode is memory-bound: it starves, weights are dragged along, DRAM is slow"
+    assert only(f"{text}, it is tight.").sense == "bandwidth"
+    assert only("LLM decode is memory-bound: it starves, it is tight.").sense is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "memory-**bound**", "**memory**-bound", "memory **bound**", "*memory*-_bound_",
+        "limited by **memory**", "**limited** by memory", "memory\\-bound", "~~memory~~-bound",
+        "**bottlenecked** *by* memory",
+    ],
+)  # fmt: skip
+def test_emphasis_inside_a_claim_hides_it_not(text: str) -> None:
+    (finding,) = check(f"LLM decode is {text} here.")
+    assert finding.status == "needs_answer"

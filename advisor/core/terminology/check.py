@@ -15,8 +15,8 @@ from advisor.core.terminology.terms import term_findings
 from advisor.core.terminology.text import lowered
 from advisor.core.terminology.vocabulary import Vocabulary, standard
 
-MOST_WORK = 20_000
-"""Words that are judged, those of sentences with terms, a claim counting for ten: some 600
+MOST_WORK = 17_000
+"""Words that are judged, those of sentences with terms, a claim counting for ten: some 500
 sentences with a claim. A text with more is hostile, or many texts in one; what is left unread is
 said."""
 _WORK_OF_A_CLAIM = 10
@@ -50,7 +50,7 @@ def check_all(
     claims, terms = _claims(document), _terms(document)
     memory = None
     if MEMORY_BOUND in vocabulary.by_id:
-        memory = MemoryBound(document, vocabulary.by_id[MEMORY_BOUND])
+        memory = MemoryBound(document, vocabulary.by_id[MEMORY_BOUND], claims)
     findings: list[Finding] = []
     unread, work = None, 0
     for number in sorted(claims.keys() | terms):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
+from functools import partial
 
 from advisor.core.terminology import findings, senses
 from advisor.core.terminology.findings import Finding
@@ -17,8 +18,9 @@ from advisor.core.terminology.vocabulary import Cue, Rule
 class MemoryBound:
     """The rule at work on one text: it remembers what was defined."""
 
-    def __init__(self, document: Document, rule: Rule) -> None:
-        self._document, self._rule = document, rule
+    def __init__(self, document: Document, rule: Rule, claimed: Container[int]) -> None:
+        """`claimed`: the numbers of the sentences that make a claim."""
+        self._document, self._rule, self._claimed = document, rule, claimed
         self._defined: tuple[str, int] | None = None
 
     def findings(self, passage: Passage, claims: Sequence[Phrase]) -> Iterator[Finding]:
@@ -53,7 +55,9 @@ class MemoryBound:
             return findings.denied(self._asked(claim, hints))
         if not in_field:
             deciding = [cue for cue in deciding if cue.decides_anywhere]
-        deciding = deciding or self._beside(passage, claim)
+        if "open_question" in said:
+            deciding = []
+        deciding = deciding or self._beside(passage, claim, in_field=in_field)
         finding = self._asked(claim, list(dict.fromkeys((*deciding, *hints))))
         sense = claim.qualifier or senses.sense_of(deciding)
         if sense == "capacity" and not in_field and not _is_of_computing(hints):
@@ -79,22 +83,28 @@ class MemoryBound:
             self._document.vocabulary, following.words, "refusal"
         )
 
-    def _beside(self, passage: Passage, claim: Phrase) -> list[Cue]:
-        """Cues of the sentence that explains this one, or of which this one is the consequence."""
-        vocabulary = self._document.vocabulary
+    def _beside(self, passage: Passage, claim: Phrase, *, in_field: bool) -> list[Cue]:
+        """Cues of the sentences beside this one that speak of its claim.
+
+        One that explains it, or of which it is the consequence, counts as its own words do. One
+        that just goes on in the same paragraph counts where it is plain, and makes no claim.
+        """
+        opens = partial(senses.opens_as, self._document.vocabulary)
+        following, before = passage.beside(1), passage.beside(-1)
         beside: list[Token] = []
-        if senses.opens_as(vocabulary, passage.beside(1).words, "explanation") or senses.opens_as(
-            vocabulary, passage.words, "reason_asked"
-        ):
-            beside += passage.beside(1).words
-        if senses.opens_as(vocabulary, passage.words, "consequence"):
-            beside += passage.beside(-1).words
+        if opens(following.words, "explanation") or opens(passage.words, "reason_asked"):
+            beside += following.words
+        if opens(passage.words, "consequence"):
+            beside += before.words
+        if not beside and passage.runs_on and not opens(following.words, "other_matter"):
+            beside += () if following.number in self._claimed else following.words
+            in_field = False
         if not beside:
             return []
         # As if the claim led them.
         words = [Token(TERM, claim.start, claim.end), *beside]
-        found = Sentence(vocabulary, words, ()).cues_of(claim, "")[0]
-        return [cue for cue in found if cue.decides_anywhere]
+        found = Sentence(self._document.vocabulary, words, ()).cues_of(claim, "")[0]
+        return [cue for cue in found if in_field or cue.decides_anywhere]
 
     def _as_defined(self, finding: Finding) -> Finding:
         """The finding in the sense that the text defined before, if it did."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,11 @@ from advisor.core.terminology.vocabulary import Vocabulary
 
 _FIRST = 40
 """Sentences that show what a document is about."""
+
+_WITHIN_PARAGRAPH = re.compile(r"[.!?。！？][\"')\]*_]*+[^\S\n\u2029]*+\n?[^\S\n\u2029]*+\Z")
+"""How a sentence ends that others of its paragraph may follow."""
+_ITEM = re.compile(r"(?:[-*+#|>]|\d{1,3}[.)])[ \t|#]")
+"""How an item of a list, a heading, a row or a quotation begins."""
 
 
 class Document:
@@ -57,6 +63,15 @@ class Passage:
         """Whether it ends in a question mark."""
         span = self.document.sentences.span(self.number)
         return span is not None and self.document.lower[slice(*span)].rstrip().endswith("?")
+
+    @property
+    def runs_on(self) -> bool:
+        """Whether the next sentence stands in the same paragraph, and states something."""
+        span, following = self.document.sentences.span(self.number), self.beside(1)
+        if span is None or not following.words or following.is_question:
+            return False
+        text = self.document.lower
+        return bool(_WITHIN_PARAGRAPH.search(text, *span) and not _ITEM.match(text, span[1]))
 
     @property
     def scope(self) -> str:

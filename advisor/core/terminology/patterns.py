@@ -39,7 +39,7 @@ _LIGHT_WORDS = (
     "a an the any be been being is are was were am becomes become becoming became get gets getting"
     " gotten so that to by for from in or than of very quite really longer always often usually"
     " generally actually exactly truly strictly much more all as such it this still just even at"
-    " having causing becoming seems seem seemed looks look appears appear memory mem compute"
+    " having causing becoming seems seem seemed kv looks look appears appear memory mem compute"
     " cpu gpu hbm bound limited necessarily 是 的 由 un une le la les der die das ein eine plus"
     " sehr mehr wirklich"
 )
@@ -253,7 +253,7 @@ class Matcher(Generic[T]):
 
     def __init__(self, entries: Iterable[tuple[T, Iterable[str]]]) -> None:
         self._exact: dict[str, list[tuple[T, Pattern]]] = {}
-        self._stems: dict[str, list[tuple[T, Pattern]]] = {}
+        self._stems: dict[str, list[tuple[str, T, Pattern]]] = {}
         for entry, patterns in entries:
             for text in patterns:
                 self._add(entry, Pattern(text))
@@ -266,21 +266,29 @@ class Matcher(Generic[T]):
         for stem in {*first.stems, *(word[:-1] for word in leading if word.endswith("*"))}:
             if len(stem) < 2:
                 raise ValueError(f"{pattern.text!r} begins with too short a stem")
-            self._stems.setdefault(stem[:2], []).append((entry, pattern))
+            self._stems.setdefault(stem[:2], []).append((stem, entry, pattern))
 
     def find(self, sentence: Sequence[Token]) -> list[Match[T]]:
         """Every match in order of its start; each entry at most once at a place."""
         words = [token.word for token in sentence]
         known = frozenset(words)
+        tried = {word: self._tried(word, known) for word in known}
         found: list[Match[T]] = []
         for at, word in enumerate(words):
-            tried = self._exact.get(word, ())
-            if word[0].isdigit():
-                tried = (*tried, *self._exact.get("#", ()))
-            for entry, pattern in (*tried, *self._stems.get(word[:2], ())):
-                if any(map(known.isdisjoint, pattern.required)):
-                    continue
+            for entry, pattern in tried[word]:
                 end = pattern.match(words, at)
                 if end is not None:
                     found.append(Match(entry, at, end))
         return found
+
+    def _tried(self, word: str, known: frozenset[str]) -> list[tuple[T, Pattern]]:
+        """What may begin with a word, of all that has the words it requires."""
+        exact = self._exact.get(word, ())
+        number = self._exact.get("#", ()) if word[0].isdigit() else ()
+        stems = self._stems.get(word[:2], ())
+        begun = ((entry, pattern) for stem, entry, pattern in stems if word.startswith(stem))
+        return [
+            (entry, pattern)
+            for entry, pattern in (*exact, *number, *begun)
+            if not any(map(known.isdisjoint, pattern.required))
+        ]

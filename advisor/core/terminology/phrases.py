@@ -8,9 +8,13 @@ from dataclasses import dataclass
 
 from advisor.core.terminology.text import FILLER
 
-_JOINT = rf"(?:(?:[*_]{{0,3}}+[-\u2010-\u2013\s{FILLER}]){{1,10}}+[*_]{{0,3}}+)?+"
+_MARKS = r"[*_~\\]{0,3}+"
+"""Marks of emphasis, and what escapes a mark."""
+_JOINT = rf"(?:(?:{_MARKS}[-\u2010-\u2013\s{FILLER}]){{1,10}}+{_MARKS})?+"
 """What joins the words of a claim; marks of emphasis may stand there: `**memory**-bound`."""
+_SPACE = rf"{_MARKS}\s{_MARKS}"
 _BE = r"(?:is|was|are|becomes?|became|remains?|being|as)"
+_THE_BOTTLENECK = rf"(?:the|a|our){_SPACE}(?:(?:main|real|only){_SPACE})?bottleneck"
 _QUALIFIERS = {
     "bandwidth": "bandwidth", "bw": "bandwidth", "throughput": "bandwidth", "traffic": "bandwidth",
     "speed": "bandwidth", "access": "bandwidth", "io": "bandwidth", "i/o": "bandwidth",
@@ -22,7 +26,7 @@ _NAMED = "|".join(map(re.escape, _QUALIFIERS))
 _PHRASE = re.compile(
     rf"""(?<![a-z0-9])(?<![a-z0-9]_)(?<!in-)
     (?:
-      (?:(?:cpu|gpu|host|device|system)-)?
+      (?:(?:cpu|(?P<prefix>gpu)|host|device|system)-)?
       (?:
         (?P<head>memory|mem|vram|hbm) {_JOINT}
         (?:(?P<qualifier>{_NAMED}) {_JOINT})?
@@ -31,17 +35,18 @@ _PHRASE = re.compile(
         | (?P<partner>(?:and|or)\s[a-z]{{2,12}}[-\s]|/[a-z]{{2,12}}[-\s])(?:bound|limited)
         | limited | constrained | intensive | bottleneck(?:s|ed)? | wall
         )
-      | (?P<lower>memory\slower\sbound)
-      | (?P<store>(?:(?:gpu|device|video)(?:'s)?\smemory|vram)\s{_BE}\s(?:the|a|our)\s
-          (?:main\s|real\s|only\s)?bottleneck)
-      | memory\s{_BE}\s(?:the|a|our)\s(?:main\s|real\s|only\s)?bottleneck
-      | bottleneck\s{_BE}\s(?:the\s)?(?:gpu\s)?memory (?!{_JOINT}[a-z])
-      | (?:bound|limited|constrained|bottlenecked)\sby\s(?:the\s)?(?:gpu\s|device\s)?
-          (?:memory|vram|hbm) (?!{_JOINT}(?:{_NAMED}|pressure|transfers?|reads?|loads?|movement|
-          clocks?|bus|channels?|controllers?))
+      | (?P<lower>memory{_SPACE}lower{_SPACE}bound)
+      | (?P<store>(?:(?:gpu|device|video)(?:'s)?{_SPACE}memory|vram)
+          {_SPACE}{_BE}{_SPACE}{_THE_BOTTLENECK})
+      | memory{_SPACE}{_BE}{_SPACE}{_THE_BOTTLENECK}
+      | bottleneck{_SPACE}{_BE}{_SPACE}(?:the{_SPACE})?(?:gpu{_SPACE})?memory (?!{_JOINT}[a-z])
+      | (?:bound|(?P<kept>limited|constrained)|bottlenecked){_SPACE}by{_SPACE}(?:the{_SPACE})?
+          (?:(?P<card>gpu|device){_SPACE})?(?:memory|(?P<vram>vram)|hbm)
+          (?!{_JOINT}(?:{_NAMED}|pressure|transfers?|reads?|loads?|movement|clocks?|bus|channels?|
+          controllers?))
       )
       (?![a-z0-9%]|_[a-z0-9]|[-.][a-z0-9])   # part of a longer name, or a profiler's metric
-    | (?P<romance>limitée?s?\spar\sla\smémoire) (?![a-z0-9_])
+    | (?P<romance>limitée?s?{_SPACE}par{_SPACE}la{_SPACE}mémoire) (?![a-z0-9_])
     | (?P<german>speichergebunden) (?=(?:e[mnrs]?)?(?![a-z0-9_]))
     )
     | (?P<chinese>(?:内存|显存|(?P<access>访存))(?:受限|瓶颈|密集|墙))
@@ -78,9 +83,16 @@ def phrases(original: str, text: str) -> Iterator[Phrase]:
                 end=found.end(),
                 qualifier="bandwidth" if found["access"] else named,
                 of_art=bool(found["bound"] or found["partner"] or found["german"]),
-                of_store=bool(found["store"]) or (found["head"] == "vram" and not named),
+                of_store=_is_of_store(found) and not named,
                 of_size=bool(found["lower"]),
             )
+
+
+def _is_of_store(found: re.Match[str]) -> bool:
+    """Whether it speaks of a card's memory: "VRAM-bound", "GPU-memory-bound", "limited by GPU
+    memory"."""
+    owned = found["vram"] or found["prefix"] or (found["kept"] and found["card"])
+    return bool(found["store"] or owned) or found["head"] == "vram"
 
 
 def _is_identifier(original: str, found: re.Match[str]) -> bool:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 
 from advisor.core.terminology.patterns import TERM, Match, Token
 from advisor.core.terminology.phrases import Phrase
 from advisor.core.terminology.vocabulary import DECIDING, Cue, Vocabulary
 
-_OPENING = 6
-"""Words that show how a sentence opens."""
 _NEAR = 8
 """Words to either side of a resource that may deny it."""
+_CLEAR_LEAD = 2
+"""Cues by which lesser ones for one sense must outnumber those for the other."""
 _PARTING = frozenset({";", "while", "whereas", "whilst", "separately"})
 _TURNING = frozenset({"but", "although", "though", "however", "despite", "yet"})
 _CONCEDING = frozenset({"although", "though", "despite", "while", "whereas", "whilst"})
@@ -124,13 +124,23 @@ class Sentence:
 
 
 def _strongest(own: Sequence[Cue], other: Sequence[Cue]) -> list[Cue]:
-    """The cues of the greatest strength there is, those of the claim's own clause if it has any."""
+    """The cues of the greatest strength there is, those of the claim's own clause if it has any,
+    with what says that two things are meant. Where that is plain, all of the clause."""
+    joining = [cue for cue in own if _joins(cue)]
+    named = {cue.sense for cue in own} - {"both"}
+    if len(named) > 1 and any(cue.strength == "default" for cue in joining):
+        return list(own)
     for strength in DECIDING:
         for cues in (own, other):
-            found = [cue for cue in cues if cue.strength == strength]
+            found = [cue for cue in cues if cue.strength == strength and not _joins(cue)]
             if found:
-                return found
+                return [*found, *joining]
     return []
+
+
+def _joins(cue: Cue) -> bool:
+    """Whether a cue says that two things are meant, and not which."""
+    return cue.sense == "both" and cue.strength != "strong"
 
 
 def marked(words: Sequence[Token], claims: Iterable[Phrase]) -> list[Token]:
@@ -150,21 +160,24 @@ def marked(words: Sequence[Token], claims: Iterable[Phrase]) -> list[Token]:
 
 
 def opens_as(vocabulary: Vocabulary, sentence: Sequence[Token], kind: str) -> bool:
-    """Whether the sentence opens as an `explanation` or a `consequence`."""
-    found = vocabulary.opening_matcher.find(sentence[:_OPENING])
+    """Whether the sentence opens, or points back, as an `explanation` or a `consequence`."""
+    found = vocabulary.opening_matcher.find(sentence)
     return any(each.entry == kind for each in found)
 
 
-def sense_of(deciding: Iterable[Cue]) -> str | None:
+def sense_of(deciding: Collection[Cue]) -> str | None:
     """The sense that cues decide: `bandwidth`, `capacity`, `both`, or `None` if none decides.
 
-    Two strong ones for different senses say both; two of less strength leave the question open.
+    Two strong ones for different senses say both. Lesser ones say both where one hints at that;
+    else the sense with two more than the other decides, or they leave the question open.
     """
-    deciding = tuple(deciding)
-    senses = {cue.sense for cue in deciding}
-    if len(senses) > 1:
-        return "both" if any(cue.strength == "strong" for cue in deciding) else None
-    return next(iter(senses), None)
+    counts = Counter({cue.name: cue.sense for cue in deciding if not _joins(cue)}.values())
+    if len(counts) < 2:
+        return next(iter(counts), None)
+    if any(cue.strength == "strong" or _joins(cue) for cue in deciding):
+        return "both"
+    lead = counts["bandwidth"] - counts["capacity"]
+    return None if abs(lead) < _CLEAR_LEAD else "bandwidth" if lead > 0 else "capacity"
 
 
 def lean_of(hints: Iterable[Cue]) -> str | None:

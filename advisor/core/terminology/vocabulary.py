@@ -15,7 +15,8 @@ from advisor.core.terminology.patterns import Matcher, Pattern, spelt_out
 WORDS = ("field", "shared", "computing", "elsewhere")
 GRAMMAR = (
     "denial", "affirmation", "resource_denial", "resource_affirmation", "definition",
-    "about_speed", "explanation", "consequence", "reason_asked", "refusal",
+    "about_speed", "open_question", "explanation", "consequence", "reason_asked", "refusal",
+    "other_matter",
 )  # fmt: skip
 FILES = (
     "classes", "cues_bandwidth", "cues_capacity", "cues_other", "scope", "grammar", "rules",
@@ -148,7 +149,7 @@ class Vocabulary:
     @cached_property
     def grammar_matcher(self) -> Matcher[str]:
         """Finds how a sentence denies or defines a claim that is marked in it."""
-        return self._grammar("denial", "affirmation", "definition", "about_speed")
+        return self._grammar("denial", "affirmation", "definition", "about_speed", "open_question")
 
     @cached_property
     def resource_matcher(self) -> Matcher[str]:
@@ -158,7 +159,9 @@ class Vocabulary:
     @cached_property
     def opening_matcher(self) -> Matcher[str]:
         """Finds how a sentence opens."""
-        return self._grammar("explanation", "consequence", "reason_asked", "refusal")
+        return self._grammar(
+            "explanation", "consequence", "reason_asked", "refusal", "other_matter"
+        )
 
     def _grammar(self, *kinds: str) -> Matcher[str]:
         return Matcher((kind, self.grammar[kind]) for kind in kinds)
