@@ -265,9 +265,9 @@ def mixed_arguments(
 ) -> tuple[Array, Array, Array, Array]:
     """What `StepModel.times` takes of a step that computes one of `chunks` of each of `prompts`:
     prefill tokens, their pairs, tokens in the cache before them, and prompts completed."""
-    prompt, shared = _prompt(workload), workload.shared_tokens
-    pairs = prompt * (shared + (prompt + 1) / 2)
-    before = shared + prompt * (chunks - 1) / (2 * chunks)
+    prompt, cached = _prompt(workload), workload.cached_tokens
+    pairs = prompt * (cached + (prompt + 1) / 2)
+    before = cached + prompt * (chunks - 1) / (2 * chunks)
     each = prompts / chunks
     return prompt * each, pairs * each, before * prompts, each
 

@@ -55,7 +55,7 @@ class StaticReplica:
         count, inputs, hit = float(self.slots), workload.input_tokens, workload.prefix_cache_hit
         new = max(workload.new_input_tokens, 1.0)
         pairs = inputs.mean_square * (1 - hit) * (hit + (1 - hit) / 2) + new / 2
-        prefill = self.prefill_s(count, count * new, count * pairs, count * workload.shared_tokens)
+        prefill = self.prefill_s(count, count * new, count * pairs, count * workload.cached_tokens)
         longest, square = (largest(workload.output_tokens, self.slots, p) for p in (1, 2))
         steps = longest - 1
         if steps <= 0:

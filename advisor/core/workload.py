@@ -32,7 +32,7 @@ WEIGHT_PRECISIONS = (
     "int4_g32", "int4_channel", "nf4", "mxfp4", "nvfp4",
 )  # fmt: skip
 KV_PRECISIONS = ("bf16", "fp16", "fp8", "int8")
-BATCHINGS = ("continuous", "static")
+BATCHINGS = ("continuous", "static", "none")
 ROUTINGS = ("random", "least_loaded")
 ENGINES = ("vllm", "sglang", "tensorrt_llm", "generic")
 BURSTIEST_MODELLED = 3.0
@@ -79,6 +79,8 @@ class Workload:
 
     `prefix_cache_hit` is the share of input tokens found in the prefix cache; `arrival_cv` the
     coefficient of variation of the times between arrivals; `peak_to_mean` sizes for the peak rate.
+    What is found there is one prefix that all requests share or, with `own_prefixes`, each
+    request's own, as where another replica computed it.
 
     A closed loop is in its steady state, or a `burst`: all clients send at once, and again when
     they are answered, until `num_requests` are sent; the whole run counts, as in a benchmark.
@@ -92,6 +94,7 @@ class Workload:
     arrival_cv: float = 1.0
     peak_to_mean: float = 1.0
     prefix_cache_hit: float = 0.0
+    own_prefixes: bool = False
     start: str = "steady"
     num_requests: int | None = None
     trace: Trace | None = None
@@ -117,9 +120,14 @@ class Workload:
         return self.input_tokens.mean * (1 - self.prefix_cache_hit)
 
     @property
+    def cached_tokens(self) -> float:
+        """Mean input tokens that are found in the cache."""
+        return self.input_tokens.mean * self.prefix_cache_hit
+
+    @property
     def shared_tokens(self) -> float:
         """Mean input tokens that the prefix cache holds once for all requests."""
-        return self.input_tokens.mean * self.prefix_cache_hit
+        return 0.0 if self.own_prefixes else self.cached_tokens
 
     @property
     def gaps(self) -> float:
