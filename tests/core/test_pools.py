@@ -9,10 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from advisor.core.plans import plan
 from advisor.core.techniques.outcome import outcome
-from advisor.core.techniques.pools import disaggregated
+from advisor.core.techniques.pools import (
+    TwoPools,
+    _decode_request,
+    _prefill_request,
+    disaggregated,
+)
 from advisor.core.techniques.subject import subject_of
 from advisor.core.techniques.transfer import prompt_bytes, transfer
+from advisor.core.trace import Trace
 from advisor.core.workload import Length
 from tests.core.profiles import (
     CONFIGS,
@@ -183,3 +190,28 @@ def test_lengths_that_vary_and_spares_are_taken_into_both_pools():
     load = workload(Length(2000, 5000), Length(200, 500), request_rate_per_s=2.0)
     found = two_pools(load=load, limits={"spare_replicas": 1, "max_accelerators": 8})
     assert all(pool["replicas"] >= 2 for pool in found["disaggregated"]["pools"])
+
+
+def test_few_pairs_of_pools_are_looked_at_where_many_accelerators_are_joined():
+    """72 joined, every split of them: seconds of pairs, of which the best of each number matter."""
+    link = replace(device("h100").interconnect, domain_size=72)  # type: ignore[type-var]
+    rack = replace(device("h100"), interconnect=link)
+    on = subject_of(
+        request(on=rack, load=workload(3000, 100, saturate=True), objective="throughput")
+    )
+    found = disaggregated(on)
+    assert not isinstance(found, str)
+    assert found[1]["accelerators"] <= 72
+    prefill, decode = (
+        plan(asked(on.request)).evaluator for asked in (_prefill_request, _decode_request)
+    )
+    assert len(TwoPools(on.request, prefill, decode, 72).candidates()) < 5000
+
+
+def test_a_trace_is_taken_for_its_steady_load_by_two_pools():
+    """40 requests, one a second: as the same load without a trace of it."""
+    trace = Trace(tuple(map(float, range(40))), (1000,) * 40, (100,) * 40)
+    load = trace.workload()
+    found = two_pools(load=load, limits={"max_accelerators": 4})
+    steady = two_pools(load=replace(load, trace=None), limits={"max_accelerators": 4})
+    assert found["disaggregated"] == steady["disaggregated"]

@@ -308,6 +308,17 @@ def test_where_no_plan_keeps_every_limit_they_are_compared_by_the_one_missed_by_
     assert effect["value_before"] > effect["value_after"] > 1
 
 
+def test_a_limit_that_no_plan_can_have_leaves_the_objective_to_compare_by():
+    """TTFT has no value at saturation: what is served has."""
+    found = advised(
+        "weight_quantization", load=workload(1000, 250, saturate=True), objective="throughput",
+        slo={"ttft_p95_ms": 1000}, limits=ONE,
+    )  # fmt: skip
+    one = only(found, "weight_quantization", weights="fp8")
+    assert one["effect"]["measure"].startswith("saturation_output_tokens")
+    assert one["verdict"] == "helps"
+
+
 # The whole of it
 
 

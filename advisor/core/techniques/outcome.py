@@ -155,9 +155,9 @@ class Effect:
     @property
     def change(self) -> float:
         """Of the value, as a share of what it was (NaN: not known)."""
-        return (
-            self.after / self.before - 1 if self.before and math.isfinite(self.before) else np.nan
-        )
+        if not (self.before and math.isfinite(self.before)):
+            return math.nan
+        return round(self.after / self.before - 1, 9) if math.isfinite(self.after) else math.nan
 
     def as_dict(self) -> dict[str, Any]:
         """The effect in its API form."""
@@ -173,10 +173,11 @@ class Effect:
 
 def effect(measure: str, before: Outcome | None, after: Outcome) -> Effect:
     """What it makes of the objective that a plan is another. Where neither keeps every limit, they
-    are compared by the one missed by most."""
+    are compared by the one missed by most, if that has a value."""
     if before is None:
         return Effect(measure, np.nan, after.measured(measure), None, gains=after.kept)
-    if not before.kept and not after.kept:
+    missed = max(before.excess, after.excess)
+    if not before.kept and not after.kept and math.isfinite(missed):
         measure = WORST_LIMIT
     then, now = after.measured(measure), before.measured(measure)
     gains, loses = after.kept > before.kept, before.kept > after.kept

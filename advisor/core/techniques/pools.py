@@ -35,7 +35,7 @@ from advisor.core.workload import Length, PlanRequest
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-MOST_COUNTS = 24
+MOST_COUNTS = 16
 """Numbers of replicas of a layout that are looked at: all up to some, then fewer and fewer."""
 
 Found = tuple[Outcome, dict[str, Any]]
@@ -213,13 +213,24 @@ def _sum(one: Latency, other: Latency) -> Latency:
 
 
 def _options(side: Evaluator, budget: int) -> Candidates:
-    """Replicas of every layout of a pool, up to as many as the accelerators are."""
+    """Pools of up to so many accelerators: of each number of them, the layout that serves most and
+    the one that is fastest."""
     spare, plans = side.request.limits.spare_replicas, list[tuple[int, int]]()
     for i, each in enumerate(side.accelerators.tolist()):
         most = budget // each
         counts = np.unique(np.geomspace(1, max(most, 1), MOST_COUNTS).round().astype(int))
         plans += [(i, int(n)) for n in counts if spare < n <= most]
-    return side.at(plans)
+    rows = side.at(plans)
+    served = rows.served
+    slow = served.latency["e2e"].at("p95")
+    if side.request.workload.saturate:
+        slow = served.concurrency / served.requests_per_s
+    kept = set()
+    for count in np.unique(rows.accelerators):
+        alike = np.flatnonzero(rows.accelerators == count)
+        kept.add(int(alike[np.argmax(served.saturation[alike])]))
+        kept.add(int(alike[np.argmin(np.nan_to_num(slow[alike], nan=np.inf))]))
+    return rows.take(np.array(sorted(kept), dtype=np.int64))
 
 
 def _answer(subject: Subject, both: Plan, prefill: Plan, decode: Plan, row: int) -> Found:

@@ -83,6 +83,8 @@ def _objective(effect: Effect, after: Outcome, currency: str | None) -> str:
             f"would leave no plan within the limits: the nearest, {where}, misses "
             f"{', '.join(after.missed) or 'one'}."
         )
+    if not (math.isfinite(effect.before) and math.isfinite(effect.after)):
+        return f"would leave {measure} without a finite value, before or with it: {where}."
     before, then = rounded_plain(effect.before), rounded_plain(effect.after)
     if effect.verdict == "no_change":
         return f"would not move {measure}, {before}{unit} now, by as much as 0.5 %: {where}."
