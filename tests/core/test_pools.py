@@ -20,7 +20,7 @@ from advisor.core.techniques.pools import (
 from advisor.core.techniques.subject import subject_of
 from advisor.core.techniques.transfer import prompt_bytes, transfer
 from advisor.core.trace import Trace
-from advisor.core.workload import Length
+from advisor.core.workload import Length, Speculation
 from tests.core.profiles import (
     CONFIGS,
     answer,
@@ -184,6 +184,20 @@ def test_a_slow_network_delays_the_first_token():
     assert later > 0.9 * (size / 5e9 - size / 50e9)
     delay = second["disaggregated"]["ttft_p95_ms"] - first["disaggregated"]["ttft_p95_ms"]
     assert delay == pytest.approx(later * 1e3, rel=0.05)
+
+
+def test_drafts_shorten_the_decode_pool_alone():
+    """A pool of prompts has nothing to draft: it saturates as without."""
+    fields: dict[str, Any] = {
+        "load": workload(1000, 250, request_rate_per_s=0.5), "objective": "latency",
+        "limits": {"tensor_parallel": (1,), "max_accelerators": 2},
+    }  # fmt: skip
+    plain = two_pools(**fields)
+    drafted = two_pools(**fields, serving={"speculative": Speculation(3, 0.8, 0.05)})
+    key = "prefill_saturation_requests_per_s"
+    assert drafted[key] == plain[key]
+    tpot = [each["disaggregated"]["tpot_p95_ms"] for each in (drafted, plain)]
+    assert tpot[0] < 0.8 * tpot[1]
 
 
 def test_lengths_that_vary_and_spares_are_taken_into_both_pools():

@@ -30,7 +30,7 @@ from advisor.core.techniques.outcome import (
 )
 from advisor.core.techniques.subject import Subject, chosen
 from advisor.core.techniques.transfer import Transfer, transfer
-from advisor.core.workload import Length, PlanRequest
+from advisor.core.workload import NO_SPECULATION, Length, PlanRequest
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -73,7 +73,8 @@ def disaggregated(subject: Subject) -> Found | str:
 
 
 def _prefill_request(request: PlanRequest) -> PlanRequest:
-    return _of_pool(request, {}, output_tokens=Length(1))
+    plain = replace(request.serving, speculative=NO_SPECULATION)
+    return _of_pool(replace(request, serving=plain), {}, output_tokens=Length(1))
 
 
 def _decode_request(request: PlanRequest) -> PlanRequest:
