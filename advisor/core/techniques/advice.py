@@ -129,7 +129,7 @@ def _assumptions(request: PlanRequest, subject: Subject) -> list[dict[str, str]]
         "parallelism and replicas chosen anew as far as the request leaves them. `in_place` is "
         "the technique on the same accelerators, split as they are.",
         "two_pools": "Percentiles of a prefill pool, of the transfer and of a decode pool are "
-        "added, which is an upper estimate; means are exact. A transfer has the link to itself.",
+        "added; means are exact. A transfer has the link to itself.",
         "batches": "Latencies of static batches are simulated from a fixed seed; without any "
         "batch one request runs at a time.",
     }

@@ -167,8 +167,8 @@ class TwoPools(Evaluator):
         )
 
     def _served(self) -> Served:
-        """One pool after the other: means add; so do percentiles, which is an upper estimate. The
-        narrower pool, or the links of either, saturate first."""
+        """One pool after the other: means add; percentiles are added. The narrower pool, or the
+        links of either, saturate first."""
         first, second, request = self.prefill.served, self.decode.served, self.request
         spare = request.limits.spare_replicas
         busy, way = (
