@@ -4,7 +4,7 @@ it is."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,12 +18,10 @@ from advisor.core.techniques.outcome import (
     times_better,
 )
 from advisor.core.techniques.pools import disaggregated
-from advisor.core.techniques.subject import Change, Given, Range, Refusal, Subject
-
-Offer = Callable[[Subject, Given], Sequence[Change | Range | Refusal]]
+from advisor.core.techniques.subject import Change, Given, Offers, Range, Refusal, Subject
 
 DISAGGREGATION = "disaggregation"
-OFFERS: Mapping[str, Offer] = {
+OFFERS: Mapping[str, Callable[[Subject, Given], Offers]] = {
     each.__name__: each
     for each in (
         model_level.weight_quantization,
@@ -51,8 +49,8 @@ OFFERS: Mapping[str, Offer] = {
 class Tried:
     """One setting of a technique on a plan: the plan that the planner makes with it, and the same
     accelerators with it (None: it is another deployment, or cannot be). Without `after` it does not
-    apply, and `reason` says why. `range` is the same setting in a good case, where it is not known
-    how good it is: `after` is the poor case then."""
+    apply, and `reason` says why. `good` is a good case where that is not known: `after` is a poor
+    one then."""
 
     technique: str
     setting: Mapping[str, Any]

@@ -3,17 +3,14 @@ not apply."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from advisor.core.architecture import Architecture, Layer
 from advisor.core.attention import GroupedQueryAttention
 from advisor.core.precision import KV_BYTES, WEIGHT_BYTES, preferred_arithmetic
-from advisor.core.techniques.subject import Change, Given, Range, Refusal, Subject
+from advisor.core.techniques.subject import Change, Given, Offers, Range, Refusal, Subject
 from advisor.core.units import plain, rounded_plain
 from advisor.core.workload import PlanRequest, Speculation
-
-Offers = Sequence[Change | Range | Refusal]
 
 FORMATS = ("fp8", "int8", "int4_awq", "mxfp4", "nvfp4")
 """Formats of weights that are tried."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from advisor.core.techniques.subject import Change, Given, Range, Refusal, Subject
+from advisor.core.techniques.subject import Change, Given, Offers, Range, Refusal, Subject
 from advisor.core.units import plain
 from advisor.core.workload import Limits, PlanRequest
-
-Offers = Sequence[Change | Range | Refusal]
 
 ASSUMED_HITS = (0.25, 0.75)
 """Shares of the input found in a prefix cache that are tried where nothing is known of it."""

@@ -3,7 +3,7 @@ anew on its hardware, and its deployment as it stands."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -52,6 +52,10 @@ class Refusal:
 
     reason: str
     setting: Mapping[str, Any]
+
+
+Offers = Sequence[Change | Range | Refusal]
+"""What a technique makes of a plan: one for each of its settings."""
 
 
 @dataclass(frozen=True)
