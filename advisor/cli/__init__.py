@@ -17,6 +17,7 @@ from advisor.cli.lint import lint
 from advisor.cli.openapi import openapi
 from advisor.cli.plan import plan
 from advisor.cli.serve import serve
+from advisor.cli.techniques import techniques
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -29,5 +30,5 @@ def main() -> None:
     """
 
 
-for command in (plan, serve, catalog, db, openapi, calibrate, lint):
+for command in (plan, techniques, serve, catalog, db, openapi, calibrate, lint):
     main.add_command(command)

@@ -13,8 +13,11 @@ from advisor.core.errors import FieldError, InvalidInput
 from advisor.core.hardware import HardwareProfile
 from advisor.core.model import ModelProfile
 from advisor.core.plans import plan
+from advisor.core.techniques.advice import advice as techniques_advice
+from advisor.core.techniques.subject import Given
 from advisor.core.workload import PlanRequest
 from advisor.schemas.plans import loaded_plan
+from advisor.schemas.techniques import loaded_advice
 from advisor.web import strict_json
 
 Document = dict[str, Any]
@@ -27,6 +30,26 @@ def answer(document: Any) -> Document:
     Raises InvalidInput.
     """
     return plan(_request(loaded_plan(document))).as_dict()
+
+
+def advice(document: Any) -> Document:
+    """What the API answers to this body of a request for advice, likewise. Raises InvalidInput."""
+    body = loaded_advice(document)
+    if body["plan"] is None:
+        detail = "A plan is kept by the service: give its request as plan."
+        raise InvalidInput(FieldError("/plan_id", detail, given=body["plan_id"]))
+    smaller: dict[str, ModelProfile] = {}
+    if body["distilled_model"] is not None:
+        named = {"/distilled_model": body["distilled_model"]}
+        smaller, errors = _resolve(named, model_profile, ModelProfile.from_mapping)
+        if errors:
+            raise InvalidInput(*errors)
+    given = Given(smaller.get("/distilled_model"), body["speculative"], body["prefix_cache_hit"])
+    try:
+        request = _request(body["plan"])
+        return techniques_advice(request, given, body["techniques"], body["objective"])
+    except InvalidInput as refused:
+        raise refused.under("/plan") from None
 
 
 def parsed(text: bytes, source: str) -> Any:

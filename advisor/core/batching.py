@@ -276,8 +276,8 @@ def mixed_arguments(
 ) -> tuple[Array, Array, Array, Array]:
     """What `StepModel.times` takes of a step that computes one of `chunks` of each of `prompts`:
     prefill tokens, their pairs, tokens in the cache before them, and prompts completed."""
-    prompt, pairs, shared = of.prompt_tokens.mean, of.prompt_pairs, of.shared_tokens
-    before = shared + prompt * (chunks - 1) / (2 * chunks)
+    prompt, pairs, cached = of.prompt_tokens.mean, of.prompt_pairs, of.cached_tokens
+    before = cached + prompt * (chunks - 1) / (2 * chunks)
     each = prompts / chunks
     return prompt * each, pairs * each, before * prompts, each
 

@@ -148,8 +148,8 @@ class Length:
 @dataclass(frozen=True)
 class RequestClass:
     """Requests alike in kind, a `share` of all (a weight, until it is set against the others'):
-    their lengths, the part of their input tokens that is a prefix found in the cache, and SLOs of
-    their own [ms] beside those of all requests."""
+    their lengths, the part of their input tokens that is a prefix found in the cache, one that all
+    share or each its own, and SLOs of their own [ms] beside those of all requests."""
 
     input_tokens: Length
     output_tokens: Length
@@ -157,6 +157,7 @@ class RequestClass:
     prefix_cache_hit: float = 0.0
     name: str = ""
     slo: Mapping[str, float] = field(default_factory=dict, compare=False)
+    own_prefixes: bool = False
 
     def with_slo(self, slo: Mapping[str, float]) -> RequestClass:
         """The class with those of the SLOs of a request that are its own."""
@@ -186,15 +187,20 @@ class RequestClass:
         )
 
     @property
+    def cached_tokens(self) -> float:
+        """Mean input tokens that are found in the prefix cache."""
+        return self.input_tokens.mean * self.prefix_cache_hit
+
+    @property
     def shared_tokens(self) -> float:
         """Mean input tokens that the prefix cache holds once for all requests of the class."""
-        return self.input_tokens.mean * self.prefix_cache_hit
+        return 0.0 if self.own_prefixes else self.cached_tokens
 
     @property
     def prompt_pairs(self) -> float:
         """Mean query-key pairs of a prompt: each token with those before it, and itself."""
         prompt, varies = self.prompt_tokens, 1 + self.input_tokens.squared_cv
-        with_prefix = prompt.mean * self.shared_tokens * varies
+        with_prefix = prompt.mean * self.cached_tokens * varies
         return with_prefix + (prompt.mean_square + prompt.mean) / 2
 
     @cached_property

@@ -54,7 +54,7 @@ class StaticReplica:
         """Requests per second of full batches, one after the other: B over the mean time of their
         prompts and of the steps of the longest answer."""
         count, new = float(self.slots), workload.prompt_tokens.mean
-        pairs, cached = workload.prompt_pairs, workload.shared_tokens
+        pairs, cached = workload.prompt_pairs, workload.cached_tokens
         prefill = self.prefill_s(count, count * new, count * pairs, count * cached)
         longest, square = (largest(workload.output_tokens, self.slots, p) for p in (1, 2))
         steps = longest - 1

@@ -36,7 +36,7 @@ WEIGHT_PRECISIONS = (
     "int4_g32", "int4_channel", "nf4", "mxfp4", "nvfp4",
 )  # fmt: skip
 KV_PRECISIONS = ("bf16", "fp16", "fp8", "int8")
-BATCHINGS = ("continuous", "static")
+BATCHINGS = ("continuous", "static", "none")
 ROUTINGS = ("random", "least_loaded")
 ENGINES = ("vllm", "sglang", "tensorrt_llm", "generic")
 BURSTIEST_MODELLED = 3.0
@@ -52,6 +52,8 @@ class Workload:
 
     `prefix_cache_hit` is the share of input tokens found in the prefix cache; `arrival_cv` the
     coefficient of variation of the times between arrivals; `peak_to_mean` sizes for the peak rate.
+    What is found there is one prefix that all requests share or, with `own_prefixes`, each
+    request's own, as where another replica computed it.
 
     A closed loop is in its steady state, or a `burst`: all clients send at once, and again when
     they are answered, until `num_requests` are sent; the whole run counts, as in a benchmark.
@@ -67,6 +69,7 @@ class Workload:
     arrival_cv: float = 1.0
     peak_to_mean: float = 1.0
     prefix_cache_hit: float = 0.0
+    own_prefixes: bool = False
     start: str = "steady"
     num_requests: int | None = None
     trace: Trace | None = None
@@ -79,7 +82,7 @@ class Workload:
         classes = tuple(classes)
         inputs = Length.mixed((one.share, one.input_tokens) for one in classes)
         outputs = Length.mixed((one.share, one.output_tokens) for one in classes)
-        prefixes = Length.mixed((one.share, Length(one.shared_tokens)) for one in classes)
+        prefixes = Length.mixed((one.share, Length(one.cached_tokens)) for one in classes)
         hit = prefixes.mean / inputs.mean
         return cls(inputs, outputs, prefix_cache_hit=hit, classes=classes, **load)
 
@@ -103,8 +106,9 @@ class Workload:
         """The classes of requests, with shares that add up to 1: one, of all, where none are
         given."""
         if not self.classes:
-            hit = self.prefix_cache_hit
-            return (RequestClass(self.input_tokens, self.output_tokens, prefix_cache_hit=hit),)
+            hit, own = self.prefix_cache_hit, self.own_prefixes
+            lengths = self.input_tokens, self.output_tokens
+            return (RequestClass(*lengths, prefix_cache_hit=hit, own_prefixes=own),)
         total = math.fsum(one.share for one in self.classes)
         return tuple(replace(one, share=one.share / total) for one in self.classes)
 
@@ -126,8 +130,13 @@ class Workload:
         return mean_over(self.mix, lambda one: one.prompt_pairs)
 
     @cached_property
+    def cached_tokens(self) -> float:
+        """Mean input tokens of a request that are found in the prefix cache."""
+        return mean_over(self.mix, lambda one: one.cached_tokens)
+
+    @cached_property
     def shared_tokens(self) -> float:
-        """Mean input tokens of a request that the prefix cache holds."""
+        """Mean input tokens of a request that the prefix cache holds once for all."""
         return mean_over(self.mix, lambda one: one.shared_tokens)
 
     @cached_property

@@ -78,6 +78,16 @@ def resolve_hardware(database: Database, name: str, pointer: str) -> HardwarePro
     return found[pointer]
 
 
+def resolve_model(database: Database, model: Named, pointer: str) -> ModelProfile:
+    """The model profile named, or brought along. InvalidInput below `pointer` otherwise."""
+    with database.reading() as session:
+        models = _Resolver(session, model_profiles, _models, "Model")
+        found = models.resolve({pointer: model})
+    if models.errors:
+        raise InvalidInput(*models.errors)
+    return found[pointer]
+
+
 class _Resolver(Generic[Profile]):
     """Resolves the entries of one kind with one query, and collects what is wrong with them."""
 

@@ -18,12 +18,14 @@ from advisor.web import (
     prices,
     problems,
     security,
+    techniques,
     terminology,
 )
 from advisor.web.spec import make_api
 
 RESOURCES = (
     plans.blp,
+    techniques.blp,
     hardware_profiles.blp,
     model_profiles.blp,
     economics.blp,
@@ -51,6 +53,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     observability.register(app)
     security.register(app)
     problems.register(app)
+    app.url_map.converters["technique"] = techniques.TechniqueName
     api = make_api(app)
     for resource in RESOURCES:
         api.register_blueprint(resource)

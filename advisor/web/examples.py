@@ -111,6 +111,24 @@ PLANS: dict[str, Any] = {
     },
 }
 
+ADVICE: dict[str, Any] = {
+    "what would make this plan cheaper?": {
+        "plan": PLANS["cheapest within latency bounds"] | {"precision": {}},
+        "distilled_model": "meta-llama-3.1-8b",
+        "prefix_cache_hit": 0.5,
+    },
+    "would quantization or drafts help at saturation?": {
+        "plan": {
+            "model": "meta-llama-3.1-8b",
+            "hardware": ["h100-sxm-80gb"],
+            "workload": {"saturate": True, "input_tokens": 1000, "output_tokens": 200},
+        },
+        "objective": "throughput",
+        "techniques": ["weight_quantization", "kv_cache_quantization", "speculative_decoding"],
+        "speculative": {"draft_tokens": 3, "acceptance_rate": 0.7, "draft_cost": 0.05},
+    },
+}
+
 CHECK: dict[str, Any] = {
     "a claim that needs an answer": {
         "text": "Decode is memory-bound, so we need a bigger GPU.",

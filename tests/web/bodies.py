@@ -284,6 +284,14 @@ PLAN_OF_CLASSES: dict[str, Any] = PLAN | {
     "limits": {"tensor_parallel": [1], "replicas": [1, 2]},
     "serving": {"max_num_batched_tokens": 8192},
 }
+ADVICE: dict[str, Any] = {
+    "plan": PLAN | {"verify": False, "explain": "brief"},
+    "objective": "latency",
+    "techniques": ["kv_cache_management", "prefix_caching"],
+    "distilled_model": "llama-3.2-3b-instruct",
+    "speculative": {"draft_tokens": 3, "acceptance_rate": 0.7, "draft_cost": 0.05},
+    "prefix_cache_hit": 0.5,
+}
 BREAK_EVEN: dict[str, Any] = economics_examples.BREAK_EVEN["a published training cost"]
 OVER_TIME: dict[str, Any] = economics_examples.BREAK_EVEN["over time"] | {
     "one_off_cost": "1000",
@@ -297,6 +305,7 @@ POSTS: dict[str, dict[str, Any]] = {
     "/v1/hardware-profiles": HARDWARE,
     "/v1/model-profiles": ARCHITECTURE,
     "/v1/plans": PLAN,
+    "/v1/techniques/advice": ADVICE,
     "/v1/economics/break-even": BREAK_EVEN,
     "/v1/economics/sensitivity": OVER_TIME | {"swing": 0.2},
     "/v1/economics/request-price": economics_examples.REQUEST_PRICE["cached prompts"],

@@ -23,12 +23,14 @@ from advisor.schemas.fields import Money, Number, Whole
 from advisor.schemas.hardware import HardwareProfileBody
 from advisor.schemas.models import ModelProfileBody
 from advisor.schemas.plans import PlanBody
+from advisor.schemas.techniques import AdviceBody
 from advisor.schemas.terminology import CheckBody, FindingRepliesBody
 
 BODIES = [
     HardwareProfileBody,
     ModelProfileBody,
     PlanBody,
+    AdviceBody,
     SensitivityBody,
     RequestPriceBody,
     SelfHostBody,

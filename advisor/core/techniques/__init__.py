@@ -1,0 +1,1 @@
+"""Optimization techniques: a catalogue, and which of them would help a plan."""
