@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
-LOCK_FILES = ["requirements.lock", "requirements-dev.lock"]
+LOCK_FILES = ["requirements.lock", "requirements-image.lock", "requirements-dev.lock"]
 
 
 def read(name: str) -> str:
@@ -61,13 +61,16 @@ def test_lock_files_say_nothing_of_where_packages_are_downloaded(name: str):
 
 
 def test_the_tests_run_on_the_very_versions_that_are_served():
-    assert locked("requirements.lock").items() <= locked("requirements-dev.lock").items()
+    image = locked("requirements-image.lock").items()
+    assert locked("requirements.lock").items() <= image <= locked("requirements-dev.lock").items()
 
 
 def test_the_lock_files_hold_all_that_pyproject_asks_for():
     groups = PROJECT["dependency-groups"]
     served = package_names(PROJECT["project"]["dependencies"] + groups["build"])
     assert served <= package_names(list(locked("requirements.lock")))
+    extras = {p for each in PROJECT["project"]["optional-dependencies"].values() for p in each}
+    assert package_names(list(extras)) <= package_names(list(locked("requirements-image.lock")))
     assert package_names(groups["dev"]) <= package_names(list(locked("requirements-dev.lock")))
 
 
