@@ -16,6 +16,8 @@ from typing import Any
 PREFIX = "ADVISOR_"
 DATABASE_SCHEMES = ("sqlite", "postgresql", "postgresql+psycopg")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+AUTHENTICATION = ("auto", "required", "off")
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class BadSetting(Exception):
@@ -47,6 +49,12 @@ def _log_level(text: str) -> str:
     if text.upper() not in LOG_LEVELS:
         raise ValueError(f"{text!r} is not one of {', '.join(LOG_LEVELS)}")
     return text.upper()
+
+
+def _authentication(text: str) -> str:
+    if text not in AUTHENTICATION:
+        raise ValueError(f"{text!r} is not one of {', '.join(AUTHENTICATION)}")
+    return text
 
 
 def _database_url(text: str) -> str:
@@ -97,6 +105,19 @@ class Settings:
         _integer(1024, 1_073_741_824),
         "Largest request body accepted [bytes]; a larger one is answered 413.",
     )
+    authentication: str = _setting(
+        "auto",
+        _authentication,
+        "Whether requests need an API key: required, off, or auto, which is off for an SQLite "
+        "database served on a loopback address and required for anything else.",
+    )
+    api_key_pepper: str = _setting(
+        "",
+        _text,
+        "Secret that goes into the stored digests of API keys; keys made under another one do "
+        "not work.",
+        secret=True,
+    )
     terminology_rules: str = _setting(
         "",
         _text,
@@ -112,6 +133,12 @@ class Settings:
             # A frozen dataclass offers no other way to derive one default from another field.
             url = f"sqlite:///{self.data_dir / 'advisor.sqlite3'}"
             object.__setattr__(self, "database_url", url)
+
+    @property
+    def requires_keys(self) -> bool:
+        """Whether requests need an API key."""
+        embedded = self.host in LOOPBACK and self.database_url.startswith("sqlite")
+        return self.authentication == "required" or (self.authentication == "auto" and not embedded)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:

@@ -14,6 +14,8 @@ from advisor.store.types import UtcDateTime, key_text
 NAME_LENGTH = 100
 ALIAS_LENGTH = 200
 ID_LENGTH = 32
+DIGEST_LENGTH = 64
+"""Hexadecimal digits of SHA-256."""
 WORD_LENGTH = 100
 """Short words of closed or nearly closed sets: vendors, families, objectives, versions."""
 
@@ -121,6 +123,23 @@ class PlanRow(Base):
     answer: Mapped[str] = mapped_column(Text)
 
     __table_args__ = (Index(None, "model", "id"),)
+
+
+class ApiKeyRow(Base):
+    """An API key, known by its digest alone; keys of one `name` are one client's.
+
+    A key works until `ends_at`: for ever where that is null, no more once it has been revoked.
+    """
+
+    __tablename__ = "api_keys"
+
+    digest: Mapped[str] = mapped_column(key_text(DIGEST_LENGTH), primary_key=True)
+    name: Mapped[str] = mapped_column(key_text(NAME_LENGTH), index=True)
+    scope: Mapped[str] = mapped_column(String(10))
+    created_at: Mapped[datetime]
+    ends_at: Mapped[datetime | None]
+
+    __table_args__ = (CheckConstraint("scope IN ('read', 'write', 'admin')", "scope_known"),)
 
 
 class TerminologyCheckRow(Base):

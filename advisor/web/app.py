@@ -6,8 +6,10 @@ from flask import Flask
 
 from advisor.config import Settings
 from advisor.service.database import Database
+from advisor.service.keys import Keys
 from advisor.service.rules_file import rules_of
 from advisor.web import (
+    authentication,
     docs,
     economics,
     hardware_profiles,
@@ -42,14 +44,18 @@ def create_app(settings: Settings | None = None) -> Flask:
     observability.configure_logging(settings.log_level)
     app = Flask("advisor", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
-    app.extensions["advisor-database"] = Database(
+    database = Database(
         settings.database_url,
         pool_size=settings.database_pool_size,
         timeout_ms=settings.database_timeout_ms,
     )
+    keys = Keys(database, settings.api_key_pepper) if settings.requires_keys else None
+    app.extensions["advisor-database"] = database
     app.extensions["advisor-vocabulary"] = rules_of(settings.terminology_rules)
     observability.register(app)
     security.register(app)
+    authentication.identify_clients(app, keys)
+    authentication.authorise_clients(app)
     problems.register(app)
     api = make_api(app)
     for resource in RESOURCES:

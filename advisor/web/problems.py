@@ -21,10 +21,13 @@ from advisor.store.errors import (
     NotFound,
     StaleVersion,
 )
+from advisor.web.authentication import REALM, KeyMissing, ScopeTooSmall
 
 MEDIA_TYPE = "application/problem+json"
 TITLES = {
     400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
     404: "Not Found",
     405: "Method Not Allowed",
     409: "Conflict",
@@ -87,6 +90,8 @@ def register(app: Flask) -> None:
     app.register_error_handler(NameTaken, _taken)
     app.register_error_handler(StaleVersion, _stale)
     app.register_error_handler(PreconditionMissing, _missing)
+    app.register_error_handler(KeyMissing, _key_missing)
+    app.register_error_handler(ScopeTooSmall, _scope_too_small)
     app.register_error_handler(BadCursor, _bad_cursor)
     app.register_error_handler(DatabaseUnavailable, _unavailable)
     app.register_error_handler(Exception, _bug)
@@ -135,6 +140,20 @@ def _stale(error: StaleVersion) -> Response:
 def _missing(_: PreconditionMissing) -> Response:
     detail = "Send the ETag of the profile that you have read as If-Match."
     return problem(HTTPStatus.PRECONDITION_REQUIRED, detail)
+
+
+def _key_missing(error: KeyMissing) -> Response:
+    if error.given:
+        detail, challenge = "This API key does not work.", f'{REALM}, error="invalid_token"'
+    else:
+        detail, challenge = "Send an API key: `Authorization: Bearer KEY`.", REALM
+    return problem(HTTPStatus.UNAUTHORIZED, detail, headers={"WWW-Authenticate": challenge})
+
+
+def _scope_too_small(error: ScopeTooSmall) -> Response:
+    detail = f"This needs an API key of scope {error.scope!r}."
+    challenge = f'{REALM}, error="insufficient_scope", scope="{error.scope}"'
+    return problem(HTTPStatus.FORBIDDEN, detail, headers={"WWW-Authenticate": challenge})
 
 
 def _bad_cursor(_: BadCursor) -> Response:

@@ -22,6 +22,7 @@ from advisor.schemas.base import Answer, Closed
 from advisor.schemas.common import NoQuery, ProblemAnswer
 from advisor.schemas.fields import ApiField, JsonSchema
 from advisor.web import problems
+from advisor.web.authentication import Scope, needing
 from advisor.web.reading import StrictParser
 
 DESCRIPTION = """\
@@ -31,7 +32,12 @@ what latency, throughput and cost follow.
 Units stand in the names of fields. Money goes in as a decimal string or a JSON number and comes out
 as a decimal string. Unknown fields and query parameters are refused. Errors are
 `application/problem+json` (RFC 9457).
+
+Where the service is told to require API keys, send one as `Authorization: Bearer`. A key of scope
+`write` may also do what `read` may, and one of `admin` everything.
 """
+API_KEY = "api_key"
+KEY_ERRORS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 READ_ERRORS = (HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE)
 BODY_ERRORS = (
     HTTPStatus.BAD_REQUEST,
@@ -137,13 +143,22 @@ class Resource(Blueprint):
         headers: Mapping[str, Any] | None = None,
         parameters: tuple[Mapping[str, Any], ...] = (),
         media_type: str | None = None,
+        scope: Scope | None = None,
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare a view: what it takes is checked, what it answers is described.
 
         The view gets the loaded query (unless it takes none) and the loaded body, in that order,
-        before its path parameters by name.
+        before its path parameters by name. The API key needs the `scope`: unless given, `write`
+        for an operation with a body or a version to change, else `read`.
         """
-        statuses = {*errors, *READ_ERRORS, *(BODY_ERRORS if body else ())}
+        changes = body is not None or IF_MATCH in parameters
+        needed: Scope = scope or ("write" if changes else "read")
+        statuses = {
+            *errors,
+            *READ_ERRORS,
+            *(BODY_ERRORS if body else ()),
+            *(KEY_ERRORS if needed != "open" else ()),
+        }
 
         def decorate(view: Callable[..., Any]) -> Callable[..., Any]:
             described: Any = self.response(status, answer, headers=headers, content_type=media_type)
@@ -153,7 +168,10 @@ class Resource(Blueprint):
             if IF_NONE_MATCH in parameters:
                 described = self.alt_response(HTTPStatus.NOT_MODIFIED)(described)
             described = self.doc(
-                operationId=operation_id, summary=summary, description=inspect.getdoc(view)
+                operationId=operation_id,
+                summary=summary,
+                description=inspect.getdoc(view),
+                security=[{API_KEY: [needed]}] if needed != "open" else [],
             )(described)
             if body is not None:
                 described = self.arguments(body(), examples=_named(examples))(described)
@@ -166,14 +184,14 @@ class Resource(Blueprint):
             if parameters:
                 arguments = described._apidoc.setdefault("arguments", {})
                 arguments.setdefault("parameters", []).extend(parameters)
-            return cast("Callable[..., Any]", described)
+            return needing(needed, cast("Callable[..., Any]", described))
 
         return decorate
 
 
 def make_api(app: Flask) -> ServiceApi:
     """The API of `app`, to register resources with."""
-    return ServiceApi(
+    api = ServiceApi(
         app,
         spec_kwargs={
             "title": "Inference Advisor",
@@ -184,6 +202,15 @@ def make_api(app: Flask) -> ServiceApi:
             "servers": [{"url": "/"}],
         },
     )
+    api.spec.components.security_scheme(
+        API_KEY,
+        {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "An API key from `advisor keys create`; each operation names its scope.",
+        },
+    )
+    return api
 
 
 def spec_document(app: Flask) -> dict[str, Any]:
