@@ -17,6 +17,7 @@ PREFIX = "ADVISOR_"
 DATABASE_SCHEMES = ("sqlite", "postgresql", "postgresql+psycopg")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 AUTHENTICATION = ("auto", "required", "off")
+STORAGE_SCHEMES = ("memory://", "redis://", "rediss://", "redis+unix://")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -54,6 +55,13 @@ def _log_level(text: str) -> str:
 def _authentication(text: str) -> str:
     if text not in AUTHENTICATION:
         raise ValueError(f"{text!r} is not one of {', '.join(AUTHENTICATION)}")
+    return text
+
+
+def _storage_url(text: str) -> str:
+    if not text.startswith(STORAGE_SCHEMES):
+        # It may hold a password too.
+        raise ValueError(f"must begin with one of {', '.join(STORAGE_SCHEMES)}")
     return text
 
 
@@ -117,6 +125,29 @@ class Settings:
         "Secret that goes into the stored digests of API keys; keys made under another one do "
         "not work.",
         secret=True,
+    )
+    idempotency_hours: int = _setting(
+        24,
+        _integer(1, 8760),
+        "Hours that the answer to a POST with an Idempotency-Key is kept, to be given again.",
+    )
+    rate_limit_per_minute: int = _setting(
+        0,
+        _integer(0, 60_000),
+        "Requests that each API key, or each address without one, may send in a minute; past it "
+        "the answer is 429. 0: no limit.",
+    )
+    rate_limit_storage: str = _setting(
+        "memory://",
+        _storage_url,
+        "Where requests are counted: memory:// (each worker process by itself), or redis:// or "
+        "rediss:// (Redis or Valkey, for all together).",
+        secret=True,
+    )
+    trusted_proxies: int = _setting(
+        0,
+        _integer(0, 10),
+        "Proxies in front of the service, whose X-Forwarded-For tells the address of a client.",
     )
     terminology_rules: str = _setting(
         "",

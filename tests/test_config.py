@@ -41,6 +41,8 @@ def test_variables_of_other_programs_are_ignored():
         ("ADVISOR_MAX_BODY_BYTES", "1MiB"),
         ("ADVISOR_LOG_LEVEL", "chatty"),
         ("ADVISOR_AUTHENTICATION", "on"),
+        ("ADVISOR_RATE_LIMIT_STORAGE", "memcached://localhost"),
+        ("ADVISOR_IDEMPOTENCY_HOURS", "0"),
         ("ADVISOR_DATABASE_URL", "mysql://localhost/advisor"),
         ("ADVISOR_DATABASE_URL", "advisor.sqlite3"),
         ("ADVISOR_DATABASE_TIMEOUT_MS", "nan"),

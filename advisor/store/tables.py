@@ -16,6 +16,7 @@ ALIAS_LENGTH = 200
 ID_LENGTH = 32
 DIGEST_LENGTH = 64
 """Hexadecimal digits of SHA-256."""
+IDEMPOTENCY_KEY_LENGTH = 255
 WORD_LENGTH = 100
 """Short words of closed or nearly closed sets: vendors, families, objectives, versions."""
 
@@ -140,6 +141,24 @@ class ApiKeyRow(Base):
     ends_at: Mapped[datetime | None]
 
     __table_args__ = (CheckConstraint("scope IN ('read', 'write', 'admin')", "scope_known"),)
+
+
+class KeptAnswerRow(Base):
+    """The answer to a request that its client has given a key, to be given again.
+
+    The row is claimed at the beginning of the transaction that does what was asked; its `status`
+    is 0 until the end of that, which nobody else sees.
+    """
+
+    __tablename__ = "idempotency_keys"
+
+    client: Mapped[str] = mapped_column(key_text(NAME_LENGTH), primary_key=True)
+    key: Mapped[str] = mapped_column(key_text(IDEMPOTENCY_KEY_LENGTH), primary_key=True)
+    digest: Mapped[str] = mapped_column(String(DIGEST_LENGTH))
+    created_at: Mapped[datetime] = mapped_column(index=True)
+    status: Mapped[int]
+    headers: Mapped[dict[str, Any]]
+    body: Mapped[str] = mapped_column(Text)
 
 
 class TerminologyCheckRow(Base):

@@ -14,11 +14,13 @@ from advisor.web import (
     economics,
     hardware_profiles,
     health,
+    idempotency,
     model_profiles,
     observability,
     plans,
     prices,
     problems,
+    rate_limits,
     security,
     terminology,
 )
@@ -55,8 +57,10 @@ def create_app(settings: Settings | None = None) -> Flask:
     observability.register(app)
     security.register(app)
     authentication.identify_clients(app, keys)
+    rate_limits.register(app, settings)
     authentication.authorise_clients(app)
     problems.register(app)
+    idempotency.register(app, settings.idempotency_hours)
     api = make_api(app)
     for resource in RESOURCES:
         api.register_blueprint(resource)

@@ -54,6 +54,14 @@ def client_name() -> str | None:
     return None if g.client is None else cast(Client, g.client).name
 
 
+def needed_scope() -> Scope:
+    """What the present request needs."""
+    view = current_app.view_functions.get(request.endpoint or "")
+    if request.method == "OPTIONS":
+        return "open"
+    return cast(Scope, getattr(view, "needed_scope", "open"))
+
+
 def _identify() -> None:
     g.client = None
     keys = current_app.extensions["advisor-keys"]
@@ -66,11 +74,8 @@ def _identify() -> None:
 
 
 def _authorise() -> None:
-    if current_app.extensions["advisor-keys"] is None or request.method == "OPTIONS":
-        return
-    view = current_app.view_functions.get(request.endpoint or "")
-    scope = getattr(view, "needed_scope", "open")
-    if scope == "open":
+    scope = needed_scope()
+    if scope == "open" or current_app.extensions["advisor-keys"] is None:
         return
     if g.client is None:
         raise KeyMissing(given=request.authorization is not None)

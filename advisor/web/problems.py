@@ -14,6 +14,7 @@ from werkzeug.exceptions import HTTPException
 from advisor.core.errors import FieldError, InvalidInput
 from advisor.schemas.faults import echo
 from advisor.service.errors import UnknownName
+from advisor.service.idempotency import KeyReused
 from advisor.store.errors import (
     BadCursor,
     DatabaseUnavailable,
@@ -38,6 +39,7 @@ TITLES = {
     415: "Unsupported Media Type",
     422: "Unprocessable Content",
     428: "Precondition Required",
+    429: "Too Many Requests",
     500: "Internal Server Error",
     503: "Service Unavailable",
 }
@@ -90,6 +92,7 @@ def register(app: Flask) -> None:
     app.register_error_handler(NameTaken, _taken)
     app.register_error_handler(StaleVersion, _stale)
     app.register_error_handler(PreconditionMissing, _missing)
+    app.register_error_handler(KeyReused, _key_reused)
     app.register_error_handler(KeyMissing, _key_missing)
     app.register_error_handler(ScopeTooSmall, _scope_too_small)
     app.register_error_handler(BadCursor, _bad_cursor)
@@ -140,6 +143,11 @@ def _stale(error: StaleVersion) -> Response:
 def _missing(_: PreconditionMissing) -> Response:
     detail = "Send the ETag of the profile that you have read as If-Match."
     return problem(HTTPStatus.PRECONDITION_REQUIRED, detail)
+
+
+def _key_reused(_: KeyReused) -> Response:
+    detail = "This Idempotency-Key came with another request before. Take a new one."
+    return problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
 
 
 def _key_missing(error: KeyMissing) -> Response:

@@ -32,7 +32,7 @@ class StrictParser(FlaskParser):
         if req.content_length is None:
             raise LengthRequired("The request needs a Content-Length header.")
         try:
-            return strict_json.parse(req.get_data(cache=False))
+            return strict_json.parse(req.get_data())
         except strict_json.MalformedJson as error:
             raise BadRequest(str(error)) from None
 

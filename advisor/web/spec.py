@@ -23,6 +23,7 @@ from advisor.schemas.common import NoQuery, ProblemAnswer
 from advisor.schemas.fields import ApiField, JsonSchema
 from advisor.web import problems
 from advisor.web.authentication import Scope, needing
+from advisor.web.idempotency import HEADER, LONGEST, PATTERN, REPLAYED, repeatable
 from advisor.web.reading import StrictParser
 
 DESCRIPTION = """\
@@ -34,10 +35,15 @@ as a decimal string. Unknown fields and query parameters are refused. Errors are
 `application/problem+json` (RFC 9457).
 
 Where the service is told to require API keys, send one as `Authorization: Bearer`. A key of scope
-`write` may also do what `read` may, and one of `admin` everything.
+`write` may also do what `read` may, and one of `admin` everything. Where requests are limited,
+`RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` (seconds) say how many are left.
 """
 API_KEY = "api_key"
-KEY_ERRORS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+CLIENT_ERRORS = (
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.TOO_MANY_REQUESTS,
+)
 READ_ERRORS = (HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE)
 BODY_ERRORS = (
     HTTPStatus.BAD_REQUEST,
@@ -61,6 +67,20 @@ IF_NONE_MATCH = {
     "required": False,
     "description": "ETag already held: 304 when it is still the current one.",
     "schema": {"type": "string"},
+}
+IDEMPOTENCY_KEY = {
+    "in": "header",
+    "name": HEADER,
+    "required": False,
+    "description": "Any text of the client's own, so that the request may be sent again: it is "
+    "done once, and the answer is given again. 422 with another request under the same key.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST, "pattern": PATTERN},
+}
+REPLAYED_HEADER = {
+    REPLAYED: {
+        "description": "`true`: the answer was given before, to the same request.",
+        "schema": {"type": "string"},
+    }
 }
 
 
@@ -149,20 +169,25 @@ class Resource(Blueprint):
 
         The view gets the loaded query (unless it takes none) and the loaded body, in that order,
         before its path parameters by name. The API key needs the `scope`: unless given, `write`
-        for an operation with a body or a version to change, else `read`.
+        for an operation with a body or a version to change, else `read`. One with a body and no
+        version to change may be sent again under an `Idempotency-Key`.
         """
         changes = body is not None or IF_MATCH in parameters
+        posts = body is not None and IF_MATCH not in parameters
+        if posts:
+            parameters = (*parameters, IDEMPOTENCY_KEY)
+            headers = {**(headers or {}), **REPLAYED_HEADER}
         needed: Scope = scope or ("write" if changes else "read")
         statuses = {
             *errors,
             *READ_ERRORS,
             *(BODY_ERRORS if body else ()),
-            *(KEY_ERRORS if needed != "open" else ()),
+            *(CLIENT_ERRORS if needed != "open" else ()),
         }
 
         def decorate(view: Callable[..., Any]) -> Callable[..., Any]:
             described: Any = self.response(status, answer, headers=headers, content_type=media_type)
-            described = described(view)
+            described = described(repeatable(view) if posts else view)
             for error in sorted(statuses):
                 described = self.alt_response(error, _component(problems.title(error)))(described)
             if IF_NONE_MATCH in parameters:
