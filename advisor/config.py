@@ -7,6 +7,7 @@ its permitted range and its documentation all come from there.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields
 from difflib import get_close_matches
@@ -63,6 +64,14 @@ def _storage_url(text: str) -> str:
         # It may hold a password too.
         raise ValueError(f"must begin with one of {', '.join(STORAGE_SCHEMES)}")
     return text
+
+
+def _origins(text: str) -> str:
+    origins = [each.strip() for each in text.split(",")]
+    for origin in origins:
+        if not re.fullmatch(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?", origin):
+            raise ValueError(f"{origin!r} is no origin such as https://tools.example.com")
+    return ",".join(origins)
 
 
 def _database_url(text: str) -> str:
@@ -148,6 +157,12 @@ class Settings:
         0,
         _integer(0, 10),
         "Proxies in front of the service, whose X-Forwarded-For tells the address of a client.",
+    )
+    cors_origins: str = _setting(
+        "",
+        _origins,
+        "Origins, separated by commas, whose pages may use the service in a browser, such as "
+        "https://tools.example.com.",
     )
     terminology_rules: str = _setting(
         "",

@@ -10,6 +10,7 @@ from advisor.service.keys import Keys
 from advisor.service.rules_file import rules_of
 from advisor.web import (
     authentication,
+    compression,
     docs,
     economics,
     hardware_profiles,
@@ -55,7 +56,8 @@ def create_app(settings: Settings | None = None) -> Flask:
     app.extensions["advisor-database"] = database
     app.extensions["advisor-vocabulary"] = rules_of(settings.terminology_rules)
     observability.register(app)
-    security.register(app)
+    compression.register(app)
+    security.register(app, settings.cors_origins)
     authentication.identify_clients(app, keys)
     rate_limits.register(app, settings)
     authentication.authorise_clients(app)

@@ -164,16 +164,17 @@ class Resource(Blueprint):
         parameters: tuple[Mapping[str, Any], ...] = (),
         media_type: str | None = None,
         scope: Scope | None = None,
+        sent_again: bool = False,
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare a view: what it takes is checked, what it answers is described.
 
         The view gets the loaded query (unless it takes none) and the loaded body, in that order,
         before its path parameters by name. The API key needs the `scope`: unless given, `write`
         for an operation with a body or a version to change, else `read`. One with a body and no
-        version to change may be sent again under an `Idempotency-Key`.
+        version to change, or with `sent_again`, may be sent again under an `Idempotency-Key`.
         """
         changes = body is not None or IF_MATCH in parameters
-        posts = body is not None and IF_MATCH not in parameters
+        posts = sent_again or (body is not None and IF_MATCH not in parameters)
         if posts:
             parameters = (*parameters, IDEMPOTENCY_KEY)
             headers = {**(headers or {}), **REPLAYED_HEADER}
