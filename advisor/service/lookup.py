@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
@@ -49,9 +50,17 @@ _models = ProfileCache(ModelProfile.from_mapping)
 _hardware = ProfileCache(HardwareProfile.from_mapping)
 
 
-def resolve(
-    database: Database, model: Named, hardware: Sequence[Named]
-) -> tuple[ModelProfile, tuple[HardwareProfile, ...]]:
+@dataclass(frozen=True)
+class Resolved:
+    """The profiles of a request, and by the pointer of each its name and its version in the
+    database: None where the request has brought it along."""
+
+    model: ModelProfile
+    hardware: tuple[HardwareProfile, ...]
+    versions: Mapping[str, tuple[str, int | None]]
+
+
+def resolve(database: Database, model: Named, hardware: Sequence[Named]) -> Resolved:
     """The profiles that a request names or brings along.
 
     Raises InvalidInput with every unknown name (and the nearest known one) and every profile that
@@ -65,7 +74,8 @@ def resolve(
     errors = [*models.errors, *devices.errors]
     if errors:
         raise InvalidInput(*errors)
-    return found_models["/model"], tuple(found.values())
+    versions = models.versions | devices.versions
+    return Resolved(found_models["/model"], tuple(found.values()), versions)
 
 
 def resolve_hardware(database: Database, name: str, pointer: str) -> HardwareProfile:
@@ -86,6 +96,7 @@ class _Resolver(Generic[Profile]):
     ) -> None:
         self.session, self.store, self.cache, self.what = session, store, cache, what
         self.errors: list[FieldError] = []
+        self.versions: dict[str, tuple[str, int | None]] = {}
 
     def resolve(self, entries: Mapping[str, Named]) -> dict[str, Profile]:
         """The profile of each entry, by its pointer; those at fault are left out."""
@@ -105,12 +116,14 @@ class _Resolver(Generic[Profile]):
             return self._inline(pointer, entry)
         known = stored.get(entry)
         if known is not None:
+            self.versions[pointer] = known.name, known.version
             return self.cache.profile(known)
         names = self.store.names(self.session)[:MOST_COMPARED]
         self.errors.append(unknown_choice(pointer, entry, names, self.what))
         return None
 
     def _inline(self, pointer: str, entry: Mapping[str, Any]) -> Profile | None:
+        self.versions[pointer] = str(entry["name"]), None
         try:
             return self.cache.read(entry)
         except InvalidInput as refused:

@@ -53,7 +53,7 @@ def test_a_model_of_the_catalogue_is_stored_with_what_follows_from_its_shape(cat
 
 def test_a_profile_is_parsed_once_and_anew_after_a_change(catalogued: Database):
     def resolved() -> HardwareProfile:
-        _, (device,) = lookup.resolve(catalogued, "qwen3-8b", ["l4"])
+        (device,) = lookup.resolve(catalogued, "qwen3-8b", ["l4"]).hardware
         return device
 
     first = resolved()
