@@ -45,14 +45,24 @@ class ProfileKind:
             except NotFound:
                 raise UnknownName(name, self.store.names(session)) from None
 
-    def create(self, database: Database, body: Mapping[str, Any]) -> StoredProfile:
-        """Store a new profile. Raises `NameTaken` and `InvalidInput`."""
+    def create(
+        self, database: Database, body: Mapping[str, Any], client: str | None = None
+    ) -> StoredProfile:
+        """Store a new profile; the history names the `client`, as of every change.
+
+        Raises `NameTaken` and `InvalidInput`.
+        """
         document = self.normalise(body)
         with database.writing() as session:
-            return self.store.create(session, document)
+            return self.store.create(session, document, client=client)
 
     def replace(
-        self, database: Database, name: str, body: Mapping[str, Any], version: int
+        self,
+        database: Database,
+        name: str,
+        body: Mapping[str, Any],
+        version: int,
+        client: str | None = None,
     ) -> StoredProfile:
         """Put `body` in place of the profile `name`, if that still stands at `version`.
 
@@ -64,11 +74,13 @@ class ProfileKind:
         document = self.normalise(body)
         with database.writing() as session:
             try:
-                return self.store.replace(session, name, document, version)
+                return self.store.replace(session, name, document, version, client=client)
             except NotFound:
                 raise UnknownName(name, self.store.names(session)) from None
 
-    def delete(self, database: Database, name: str, version: int) -> None:
+    def delete(
+        self, database: Database, name: str, version: int, client: str | None = None
+    ) -> None:
         """Delete the profile `name`, if it still stands at `version`.
 
         Raises `UnknownName` and `StaleVersion`.
@@ -76,7 +88,7 @@ class ProfileKind:
         with database.writing() as session:
             self._refuse_impossible(session, name)
             try:
-                self.store.delete(session, name, version)
+                self.store.delete(session, name, version, client)
             except NotFound:
                 raise UnknownName(name, self.store.names(session)) from None
 

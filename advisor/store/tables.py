@@ -126,6 +126,25 @@ class PlanRow(Base):
     __table_args__ = (Index(None, "model", "id"),)
 
 
+class ProfileChangeRow(Base):
+    """A change of a profile, with the document it has since (none where it was deleted)."""
+
+    __tablename__ = "profile_changes"
+
+    id: Mapped[str] = mapped_column(key_text(ID_LENGTH), primary_key=True)
+    changed_at: Mapped[datetime]
+    kind: Mapped[str] = mapped_column(String(10))
+    name: Mapped[str] = mapped_column(key_text(NAME_LENGTH))
+    version: Mapped[int]
+    change: Mapped[str] = mapped_column(String(10))
+    origin: Mapped[str] = mapped_column(String(10))
+    client: Mapped[str | None] = mapped_column(key_text(NAME_LENGTH))
+    # Without a document the column is NULL, not the JSON text `null`.
+    document: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+
+    __table_args__ = (Index(None, "name", "id"),)
+
+
 class ApiKeyRow(Base):
     """An API key, known by its digest alone; keys of one `name` are one client's.
 

@@ -115,7 +115,6 @@ def test_upgrading_a_current_database_keeps_its_data(engine):
 
 
 def test_names_of_models_become_lower_case_and_lose_none(engine):
-    downgrade(engine, "0001")
     models = {"one": ["one", "ONE", "Other-One"], "two-2": ["two-2", "Two"]}
     with unit_of_work(sessions_on(engine)) as session:
         for name in models:
@@ -125,6 +124,7 @@ def test_names_of_models_become_lower_case_and_lose_none(engine):
             sa.insert(Base.metadata.tables["model_names"]),
             [{"label": label, "model": m} for m, held in models.items() for label in held],
         )
+    downgrade(engine, "0001")
     upgrade(engine)
     with unit_of_work(sessions_on(engine)) as session:
         assert model_profiles.names(session) == ["one", "other-one", "two", "two-2"]
