@@ -21,13 +21,14 @@ _LOOKS_LIKE_A_NAME = re.compile(r"[\x21-\x7e]{1,200}")
 
 @dataclass(frozen=True)
 class ProfileKind:
-    """One kind of profile: where it is stored, what document a body becomes, and what is to
-    be warned of in a document."""
+    """One kind of profile: where it is stored, what document a body becomes, what is to be
+    warned of in a document, and what body would make it."""
 
     name: str
     store: Profiles
     normalise: Callable[[Mapping[str, Any]], dict[str, Any]]
     warnings: Callable[[Mapping[str, Any]], list[dict[str, str]]]
+    body: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
     def page(
         self, database: Database, limit: int, cursor: str | None, filters: Mapping[str, str]
@@ -117,5 +118,9 @@ def _model_warnings(document: Mapping[str, Any]) -> list[dict[str, str]]:
     return list(document["warnings"])
 
 
-HARDWARE = ProfileKind("hardware", hardware_profiles, _hardware_document, _hardware_warnings)
-MODELS = ProfileKind("models", model_profiles, _model_document, _model_warnings)
+def _model_body(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: document[name] for name in ("name", "aliases", "architecture")}
+
+
+HARDWARE = ProfileKind("hardware", hardware_profiles, _hardware_document, _hardware_warnings, dict)
+MODELS = ProfileKind("models", model_profiles, _model_document, _model_warnings, _model_body)

@@ -10,6 +10,7 @@ from advisor.service.keys import Keys
 from advisor.service.rules_file import rules_of
 from advisor.web import (
     authentication,
+    bulk,
     compression,
     docs,
     economics,
@@ -32,6 +33,7 @@ RESOURCES = (
     plans.blp,
     hardware_profiles.blp,
     model_profiles.blp,
+    bulk.blp,
     history.blp,
     economics.blp,
     prices.blp,

@@ -34,7 +34,7 @@ def readiness() -> Response:
 
 
 @blp.route("/metrics")
-@blp.operation("get_metrics", "Metrics for Prometheus", None, media_type="text/plain", scope="open")
+@blp.operation("get_metrics", "Metrics for Prometheus", None, texts=("text/plain",), scope="open")
 def metrics() -> Response:
     """Counts and durations of requests by route, in Prometheus' text format."""
     text, content_type = metrics_text()

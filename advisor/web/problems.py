@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -12,7 +13,8 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from advisor.core.errors import FieldError, InvalidInput
-from advisor.schemas.faults import echo
+from advisor.schemas.faults import MOST_FAULTS, echo
+from advisor.service.bulk import NotAllStored
 from advisor.service.errors import UnknownName
 from advisor.service.idempotency import KeyReused
 from advisor.store.errors import (
@@ -88,6 +90,7 @@ def register(app: Flask) -> None:
     """Turn every error of `app` into a problem."""
     app.register_error_handler(HTTPException, _http)
     app.register_error_handler(InvalidInput, _invalid)
+    app.register_error_handler(NotAllStored, _not_all_stored)
     app.register_error_handler(NotFound, _not_found)
     app.register_error_handler(NameTaken, _taken)
     app.register_error_handler(StaleVersion, _stale)
@@ -113,6 +116,17 @@ def _invalid(error: InvalidInput) -> Response:
         "One field cannot be accepted." if count == 1 else f"{count} fields cannot be accepted."
     )
     return problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, error.errors)
+
+
+def _not_all_stored(refused: NotAllStored) -> Response:
+    """Nothing was stored; each fault stands under the index of its item."""
+    errors = [
+        replace(error.under(f"/{index}"), detail=f"Line {each.line}: {error.detail}")
+        for index, each in enumerate(refused.outcomes)
+        for error in each.errors
+    ]
+    detail = f"Nothing was stored: {len(errors)} faults."
+    return problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, errors[:MOST_FAULTS])
 
 
 def _not_found(error: NotFound) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from http import HTTPStatus
 from typing import Any, cast
@@ -162,9 +162,10 @@ class Resource(Blueprint):
         errors: tuple[HTTPStatus, ...] = (),
         headers: Mapping[str, Any] | None = None,
         parameters: tuple[Mapping[str, Any], ...] = (),
-        media_type: str | None = None,
+        texts: tuple[str, ...] = (),
         scope: Scope | None = None,
         sent_again: bool = False,
+        content: tuple[str, ...] = (),
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare a view: what it takes is checked, what it answers is described.
 
@@ -172,9 +173,12 @@ class Resource(Blueprint):
         before its path parameters by name. The API key needs the `scope`: unless given, `write`
         for an operation with a body or a version to change, else `read`. One with a body and no
         version to change, or with `sent_again`, may be sent again under an `Idempotency-Key`.
+        `content`: media types of a body that the view reads itself; `texts`: of an answer that is
+        no JSON.
         """
-        changes = body is not None or IF_MATCH in parameters
-        posts = sent_again or (body is not None and IF_MATCH not in parameters)
+        has_body = body is not None or bool(content)
+        changes = has_body or IF_MATCH in parameters
+        posts = sent_again or (has_body and IF_MATCH not in parameters)
         if posts:
             parameters = (*parameters, IDEMPOTENCY_KEY)
             headers = {**(headers or {}), **REPLAYED_HEADER}
@@ -182,13 +186,16 @@ class Resource(Blueprint):
         statuses = {
             *errors,
             *READ_ERRORS,
-            *(BODY_ERRORS if body else ()),
+            *(BODY_ERRORS if has_body else ()),
             *(CLIENT_ERRORS if needed != "open" else ()),
         }
 
         def decorate(view: Callable[..., Any]) -> Callable[..., Any]:
-            described: Any = self.response(status, answer, headers=headers, content_type=media_type)
+            described: Any = self.response(status, answer, headers=headers)
             described = described(repeatable(view) if posts else view)
+            if texts:
+                found = {HTTPStatus(status): {"content": _text_content(texts)}}
+                described = self.doc(responses=found)(described)
             for error in sorted(statuses):
                 described = self.alt_response(error, _component(problems.title(error)))(described)
             if IF_NONE_MATCH in parameters:
@@ -199,6 +206,9 @@ class Resource(Blueprint):
                 description=inspect.getdoc(view),
                 security=[{API_KEY: [needed]}] if needed != "open" else [],
             )(described)
+            if content:
+                taken = {"required": True, "content": _text_content(content)}
+                described = self.doc(requestBody=taken)(described)
             if body is not None:
                 described = self.arguments(body(), examples=_named(examples))(described)
             if query is not NoQuery:
@@ -277,6 +287,10 @@ def _first_paragraph(cls: type) -> str:
 
 def _named(examples: Mapping[str, Any] | None) -> dict[str, Any]:
     return {name: {"value": value} for name, value in (examples or {}).items()}
+
+
+def _text_content(media_types: Iterable[str]) -> dict[str, Any]:
+    return {media_type: {"schema": {"type": "string"}} for media_type in media_types}
 
 
 def _without_query(view: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,6 +13,8 @@ from schemathesis.engine import events, from_schema
 from advisor.service.keys import Keys
 from tests.web.fixtures import running_app
 
+schemathesis.serializer.alias(["application/jsonl", "text/csv"], "text/plain")
+
 CONFIG = {
     "seed": 20260925,
     "continue-on-failure": True,
@@ -36,7 +38,9 @@ CONFIG = {
 def test_generated_requests_find_no_difference_from_the_specification(catalogued_url: str):
     for app in running_app(catalogued_url, authentication="required"):
         key = Keys(app.extensions["advisor-database"], "").create("anyone", "admin")
-        compare(app, CONFIG | {"headers": {"Authorization": f"Bearer {key}"}})
+        # Its WSGI client asks for compressed answers that it cannot read.
+        headers = {"Authorization": f"Bearer {key}", "Accept-Encoding": "identity"}
+        compare(app, CONFIG | {"headers": headers})
 
 
 def compare(app: Flask, settings: dict[str, Any]) -> None:

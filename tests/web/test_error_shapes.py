@@ -21,7 +21,11 @@ OPERATIONS = [
     for method in item
     if method != "parameters"
 ]
-WITH_BODY = [(p, m) for p, m in OPERATIONS if "requestBody" in SPEC["paths"][p][m.lower()]]
+WITH_BODY = [
+    (p, m)
+    for p, m in OPERATIONS
+    if "application/json" in SPEC["paths"][p][m.lower()].get("requestBody", {}).get("content", {})
+]
 NAMED = [(p, m) for p, m in OPERATIONS if "{" in p]
 
 
