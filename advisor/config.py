@@ -74,6 +74,12 @@ def _origins(text: str) -> str:
     return ",".join(origins)
 
 
+def _web_address(text: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/]+(/\S*)?", text):
+        raise ValueError(f"{text!r} is no http:// or https:// address")
+    return text
+
+
 def _database_url(text: str) -> str:
     # The URL may hold a password, so the message repeats no part of it.
     scheme, separator, _ = text.partition("://")
@@ -169,6 +175,12 @@ class Settings:
         _text,
         "TOML file with a team's own rules and words for the terminology checker, and those to "
         "leave out: docs/terminology.md.",
+    )
+    tracing_endpoint: str = _setting(
+        "",
+        _web_address,
+        "OTLP/HTTP address of an OpenTelemetry collector, such as "
+        "http://collector:4318/v1/traces. Unset: no traces are made.",
     )
     log_level: str = _setting(
         "INFO", _log_level, f"Least severe log lines that are written: {', '.join(LOG_LEVELS)}."

@@ -41,6 +41,7 @@ def test_variables_of_other_programs_are_ignored():
         ("ADVISOR_MAX_BODY_BYTES", "1MiB"),
         ("ADVISOR_LOG_LEVEL", "chatty"),
         ("ADVISOR_AUTHENTICATION", "on"),
+        ("ADVISOR_TRACING_ENDPOINT", "collector:4318"),
         ("ADVISOR_CORS_ORIGINS", "*"),
         ("ADVISOR_CORS_ORIGINS", "https://a.example,https://b.example/"),
         ("ADVISOR_RATE_LIMIT_STORAGE", "memcached://localhost"),

@@ -126,6 +126,19 @@ def test_metrics_keep_what_workers_counted_that_have_been_replaced(server: Serve
     assert counted() == before
 
 
+def test_metrics_add_up_what_every_worker_has_found(server: Server):
+    body = json.dumps({"text": "Decode is memory-bound. The kernel is memory-bound."}).encode()
+    head = "POST /v1/terminology/checks HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    for _ in range(20):
+        assert server.send(head.encode() + body)[0] == 201
+    line = r'^advisor_findings_total\{.*rule="ambiguous-memory-bound".*\} (\S+)$'
+    for _ in range(10):
+        # Whichever worker answers.
+        found = re.findall(line, server.get("/metrics"), re.MULTILINE)
+        assert sum(map(float, found)) == 40
+
+
 def test_a_stopped_server_ends_cleanly_and_leaves_nothing_behind(server: Server):
     assert list(server.temporary.iterdir())
     assert server.stop() == 0

@@ -9,6 +9,7 @@ from typing import Any
 
 from advisor.store.engine import make_engine, session_factory, unit_of_work
 from advisor.store.migrate import current_is_head
+from advisor.store.tracing import trace_statements
 
 
 class Database:
@@ -51,6 +52,10 @@ class Database:
             token = self._shared.set(shared)
             stack.callback(self._shared.reset, token)
             yield shared.begun
+
+    def trace(self, provider: Any) -> None:
+        """Let an OpenTelemetry `provider` have a span of every statement."""
+        trace_statements(self._engine, provider)
 
     def is_ready(self) -> bool:
         """Whether the database answers and has this code's schema."""

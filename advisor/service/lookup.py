@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from advisor.core.errors import FieldError, InvalidInput, unknown_choice
 from advisor.core.hardware import HardwareProfile
 from advisor.core.model import ModelProfile
+from advisor.service import metrics
 from advisor.service.database import Database
 from advisor.service.errors import MOST_COMPARED
 from advisor.store.profiles import Profiles, StoredProfile, hardware_profiles, model_profiles
@@ -26,8 +27,10 @@ class ProfileCache(Generic[Profile]):
     A stored profile gets a new version and time with every change, so nothing kept is ever stale.
     """
 
-    def __init__(self, read: Callable[[Mapping[str, Any]], Profile]) -> None:
+    def __init__(self, kind: str, read: Callable[[Mapping[str, Any]], Profile]) -> None:
         self.read = read
+        self._hits = metrics.profile_cache_total.labels(kind, "hit")
+        self._misses = metrics.profile_cache_total.labels(kind, "miss")
         self._kept: OrderedDict[object, Profile] = OrderedDict()
         self._lock = Lock()
 
@@ -37,7 +40,9 @@ class ProfileCache(Generic[Profile]):
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
+                self._hits.inc()
                 return self._kept[key]
+        self._misses.inc()
         profile = self.read(stored.document)
         with self._lock:
             self._kept[key] = profile
@@ -46,8 +51,8 @@ class ProfileCache(Generic[Profile]):
         return profile
 
 
-_models = ProfileCache(ModelProfile.from_mapping)
-_hardware = ProfileCache(HardwareProfile.from_mapping)
+_models = ProfileCache("model", ModelProfile.from_mapping)
+_hardware = ProfileCache("hardware", HardwareProfile.from_mapping)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from advisor.core.coefficients import data_version
 from advisor.core.errors import FieldError, InvalidInput
 from advisor.core.plans import plan
 from advisor.core.workload import PlanRequest
+from advisor.service import metrics
 from advisor.service.clock import now, rfc3339
 from advisor.service.database import Database
 from advisor.service.lookup import Resolved, resolve
@@ -30,7 +31,9 @@ def create(database: Database, ask: Mapping[str, Any]) -> StoredPlan:
     """
     found = resolve(database, ask["model"], ask["hardware"])
     request = PlanRequest.from_mapping(ask, found.model, found.hardware)
-    answer = _origins(found) | plan(request).as_dict()
+    with metrics.plan_seconds.time():
+        answer = _origins(found) | plan(request).as_dict()
+    metrics.plan_candidates.observe(answer["candidates_total"])
     stored = _stored(request, ask["request"], answer)
     with database.writing() as session:
         stored_plans.add(session, stored)

@@ -26,6 +26,7 @@ from advisor.web import (
     rate_limits,
     security,
     terminology,
+    tracing,
 )
 from advisor.web.spec import make_api
 
@@ -60,6 +61,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     app.extensions["advisor-database"] = database
     app.extensions["advisor-vocabulary"] = rules_of(settings.terminology_rules)
     observability.register(app)
+    tracing.register(app, settings.tracing_endpoint, database)
     compression.register(app)
     security.register(app, settings.cors_origins)
     authentication.identify_clients(app, keys)

@@ -64,7 +64,7 @@ def test_a_profile_is_parsed_once_and_anew_after_a_change(catalogued: Database):
 
 
 def test_a_cache_of_profiles_does_not_grow_without_end(catalogued: Database):
-    cache = lookup.ProfileCache(HardwareProfile.from_mapping)
+    cache = lookup.ProfileCache("hardware", HardwareProfile.from_mapping)
     stored = HARDWARE.read(catalogued, "l4")
     kept = [
         cache.profile(type(stored)(f"{i}", stored.document, 1, "user", *[stored.updated_at] * 2))
