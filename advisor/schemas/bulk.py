@@ -12,7 +12,10 @@ from advisor.schemas.fields import ApiField, Choice, JsonSchema, Text, Whole
 
 FORMATS = ("jsonl", "csv")
 EXISTING = ("refuse", "replace")
-RESULTS = {"created": 201, "replaced": 200, "malformed": 400, "taken": 409, "invalid": 422}
+RESULTS = {
+    "created": 201, "replaced": 200, "unchanged": 200, "malformed": 400, "taken": 409,
+    "invalid": 422,
+}  # fmt: skip
 """What may become of an item, with the status that it alone would have been answered with."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,7 +15,7 @@ from advisor.store.profiles import StoredProfile
 
 PAGE = 200
 
-Result = Literal["created", "replaced", "malformed", "taken", "invalid"]
+Result = Literal["created", "replaced", "unchanged", "malformed", "taken", "invalid"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Outcome:
     @property
     def stored(self) -> bool:
         """Whether the profile is there now."""
-        return self.result in ("created", "replaced")
+        return self.result in ("created", "replaced", "unchanged")
 
 
 class NotAllStored(Exception):
@@ -62,7 +63,8 @@ def store_all(
 ) -> list[Outcome]:
     """Store profiles in one transaction; one outcome for each item, in their order.
 
-    With `replace` those that exist get the new document, else they are `taken`. With
+    With `replace` those that exist get the new document, if it is another one, else they are
+    `taken`. With
     `all_or_nothing`, one that is refused undoes all: `NotAllStored`.
     """
     outcomes, documents = {}, []
@@ -112,6 +114,9 @@ def _store(
         if present is None:
             profile = kind.store.create(session, document, client=client)
             return Outcome(line, "created", name, profile.version)
+        if json.loads(json.dumps(document)) == present.document:
+            # Nobody has written it: a catalogue entry goes on following the catalogue.
+            return Outcome(line, "unchanged", name, present.version)
         profile = kind.store.replace(session, name, document, present.version, client=client)
         return Outcome(line, "replaced", name, profile.version)
     except NameTaken as taken:

@@ -85,12 +85,26 @@ def test_all_or_nothing_stores_nothing_when_one_is_refused(client: FlaskClient, 
 def test_existing_profiles_are_replaced_where_that_is_asked(client: FlaskClient, kind: str):
     one, two = named(kind, "one", "two")
     send(client, kind, lines(one))
-    answer = send(client, kind, lines(two, one, one), existing="replace")
-    assert results(answer) == [(1, "created", 201), (2, "replaced", 200), (3, "replaced", 200)]
-    assert [each["version"] for each in answer.get_json()["items"]] == [1, 2, 3]
-    assert client.get(f"/v1/{kind}/one").headers["ETag"] == '"3"'
+    other = one | ({"notes": "changed"} if kind == HARDWARE else {"aliases": ["changed"]})
+    answer = send(client, kind, lines(two, one, other, other), existing="replace")
+    assert results(answer) == [
+        (1, "created", 201), (2, "unchanged", 200), (3, "replaced", 200), (4, "unchanged", 200),
+    ]  # fmt: skip
+    assert [each["version"] for each in answer.get_json()["items"]] == [1, 1, 2, 2]
+    assert client.get(f"/v1/{kind}/one").headers["ETag"] == '"2"'
     changes = client.get("/v1/profile-changes").get_json()["items"]
-    assert len(changes) == 4
+    assert len(changes) == 3
+
+
+def test_taking_in_what_was_given_out_leaves_the_catalogue_its_own(client: FlaskClient):
+    from advisor.service import catalogue
+
+    database = client.application.extensions["advisor-database"]
+    catalogue.load(database)
+    for kind in KINDS:
+        text = client.get(f"/v1/exports/{kind}?format=csv").data
+        answer = send(client, kind, text, CSV, existing="replace")
+        assert {each[1] for each in results(answer)} == {"unchanged"}
 
 
 def test_an_alias_of_another_model_is_not_replaced(client: FlaskClient):
