@@ -30,7 +30,7 @@ from advisor.web.reading import body_of
 from advisor.web.spec import Resource
 
 JSON_LINES, CSV = "application/jsonl", "text/csv"
-MOST_ITEMS = 500
+MOST_ITEMS = 250
 MOST_ERRORS = 20
 """Faults of one item that are listed."""
 
@@ -48,7 +48,7 @@ def _add_routes(kind: ProfileKind, noun: str, schema: type[Closed]) -> None:
         query=ImportQuery, content=(JSON_LINES, CSV),
     )  # fmt: skip
     def take_in(query: dict[str, Any]) -> Response:
-        """One profile a line (JSON Lines) or a row (CSV), 500 at most, each with its own result.
+        """One profile a line (JSON Lines) or a row (CSV), 250 at most, each with its own result.
 
         CSV has the column names of an export; an empty cell is a field left out.
         """
