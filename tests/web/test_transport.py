@@ -39,11 +39,13 @@ def test_no_other_compression_is_made(shared_client: FlaskClient, encoding: str)
 
 def test_an_unchanged_answer_is_304_compressed_or_not(shared_client: FlaskClient):
     document = spec_document(shared_client.application)
-    reads = [
-        path for path, item in document["paths"].items()
-        if "get" in item and path.startswith("/v1") and "{" not in path
-    ]  # fmt: skip
-    for path in [*reads, ONE, "/openapi.json"]:
+    lists = [
+        path
+        for path, item in document["paths"].items()
+        if any(each["name"] == "cursor" for each in item.get("get", {}).get("parameters", ()))
+    ]
+    assert len(lists) >= 7
+    for path in [*lists, ONE, "/openapi.json"]:
         for headers in ({}, GZIP):
             tag = shared_client.get(path, headers=headers).headers["ETag"]
             again = shared_client.get(path, headers=headers | {"If-None-Match": tag})
