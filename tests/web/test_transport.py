@@ -30,6 +30,20 @@ def test_a_small_answer_is_not_compressed(shared_client: FlaskClient):
     assert "Content-Encoding" not in shared_client.get("/healthz", headers=GZIP).headers
 
 
+def test_an_export_is_compressed_as_it_is_read(shared_client: FlaskClient):
+    path = "/v1/exports/hardware-profiles"
+    packed = shared_client.get(path, headers=GZIP)
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed.data) == shared_client.get(path).data
+
+
+def test_files_of_the_docs_page_are_sent_as_they_are(shared_client: FlaskClient):
+    for name in ("start.js", "swagger-ui.css", "swagger-ui-bundle.js"):
+        with shared_client.get(f"/docs/assets/{name}", headers=GZIP) as answer:
+            assert answer.status_code == 200
+            assert "Content-Encoding" not in answer.headers
+
+
 @pytest.mark.parametrize("encoding", ["", "br", "zstd", "identity", "nonsense;q=x", ","])
 def test_no_other_compression_is_made(shared_client: FlaskClient, encoding: str):
     answer = shared_client.get(LIST, headers={"Accept-Encoding": encoding})
