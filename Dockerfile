@@ -5,8 +5,8 @@ ENV PATH=/opt/advisor/bin:$PATH \
     PIP_NO_CACHE_DIR=1
 WORKDIR /src
 # The locked packages first: they change less often than the code.
-COPY requirements.lock ./
-RUN pip install --require-hashes -r requirements.lock
+COPY requirements-image.lock ./
+RUN pip install --require-hashes -r requirements-image.lock
 COPY pyproject.toml README.md ./
 COPY advisor advisor
 COPY migrations migrations

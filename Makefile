@@ -42,9 +42,12 @@ LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-versio
 	--generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links \
 	--custom-compile-command 'make lock' --group build
 
-lock: $(VENV)/.ready-to-test  ## write both lock files anew from pyproject.toml
+lock: $(VENV)/.ready-to-test  ## write the lock files anew from pyproject.toml
 	$(LOCK) $(ARGS) --output-file requirements.lock
-	$(LOCK) $(ARGS) --group dev --constraints requirements.lock --output-file requirements-dev.lock
+	$(LOCK) $(ARGS) --all-extras --constraints requirements.lock \
+		--output-file requirements-image.lock
+	$(LOCK) $(ARGS) --all-extras --group dev --constraints requirements-image.lock \
+		--output-file requirements-dev.lock
 
 # A changed lock file builds the environment anew, so nothing stays behind from the old one. The
 # mark is written last: an interrupted installation is begun again.

@@ -7,6 +7,7 @@ its permitted range and its documentation all come from there.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields
 from difflib import get_close_matches
@@ -16,6 +17,9 @@ from typing import Any
 PREFIX = "ADVISOR_"
 DATABASE_SCHEMES = ("sqlite", "postgresql", "postgresql+psycopg")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+AUTHENTICATION = ("auto", "required", "off")
+STORAGE_SCHEMES = ("memory://", "redis://", "rediss://", "redis+unix://")
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class BadSetting(Exception):
@@ -47,6 +51,33 @@ def _log_level(text: str) -> str:
     if text.upper() not in LOG_LEVELS:
         raise ValueError(f"{text!r} is not one of {', '.join(LOG_LEVELS)}")
     return text.upper()
+
+
+def _authentication(text: str) -> str:
+    if text not in AUTHENTICATION:
+        raise ValueError(f"{text!r} is not one of {', '.join(AUTHENTICATION)}")
+    return text
+
+
+def _storage_url(text: str) -> str:
+    if not text.startswith(STORAGE_SCHEMES):
+        # It may hold a password too.
+        raise ValueError(f"must begin with one of {', '.join(STORAGE_SCHEMES)}")
+    return text
+
+
+def _origins(text: str) -> str:
+    origins = [each.strip() for each in text.split(",")]
+    for origin in origins:
+        if not re.fullmatch(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?", origin):
+            raise ValueError(f"{origin!r} is no origin such as https://tools.example.com")
+    return ",".join(origins)
+
+
+def _web_address(text: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/]+(/\S*)?", text):
+        raise ValueError(f"{text!r} is no http:// or https:// address")
+    return text
 
 
 def _database_url(text: str) -> str:
@@ -97,11 +128,59 @@ class Settings:
         _integer(1024, 1_073_741_824),
         "Largest request body accepted [bytes]; a larger one is answered 413.",
     )
+    authentication: str = _setting(
+        "auto",
+        _authentication,
+        "Whether requests need an API key: required, off, or auto, which is off for an SQLite "
+        "database served on a loopback address and required for anything else.",
+    )
+    api_key_pepper: str = _setting(
+        "",
+        _text,
+        "Secret that goes into the stored digests of API keys; keys made under another one do "
+        "not work.",
+        secret=True,
+    )
+    idempotency_hours: int = _setting(
+        24,
+        _integer(1, 8760),
+        "Hours that the answer to a POST with an Idempotency-Key is kept, to be given again.",
+    )
+    rate_limit_per_minute: int = _setting(
+        0,
+        _integer(0, 60_000),
+        "Requests that each API key, or each address without one, may send in a minute; past it "
+        "the answer is 429. 0: no limit.",
+    )
+    rate_limit_storage: str = _setting(
+        "memory://",
+        _storage_url,
+        "Where requests are counted: memory:// (each worker process by itself), or redis:// or "
+        "rediss:// (Redis or Valkey, for all together).",
+        secret=True,
+    )
+    trusted_proxies: int = _setting(
+        0,
+        _integer(0, 10),
+        "Proxies in front of the service, whose X-Forwarded-For tells the address of a client.",
+    )
+    cors_origins: str = _setting(
+        "",
+        _origins,
+        "Origins, separated by commas, whose pages may use the service in a browser, such as "
+        "https://tools.example.com.",
+    )
     terminology_rules: str = _setting(
         "",
         _text,
         "TOML file with a team's own rules and words for the terminology checker, and those to "
         "leave out: docs/terminology.md.",
+    )
+    tracing_endpoint: str = _setting(
+        "",
+        _web_address,
+        "OTLP/HTTP address of an OpenTelemetry collector, such as "
+        "http://collector:4318/v1/traces. Unset: no traces are made.",
     )
     log_level: str = _setting(
         "INFO", _log_level, f"Least severe log lines that are written: {', '.join(LOG_LEVELS)}."
@@ -112,6 +191,12 @@ class Settings:
             # A frozen dataclass offers no other way to derive one default from another field.
             url = f"sqlite:///{self.data_dir / 'advisor.sqlite3'}"
             object.__setattr__(self, "database_url", url)
+
+    @property
+    def requires_keys(self) -> bool:
+        """Whether requests need an API key."""
+        embedded = self.host in LOOPBACK and self.database_url.startswith("sqlite")
+        return self.authentication == "required" or (self.authentication == "auto" and not embedded)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:

@@ -40,6 +40,12 @@ def test_variables_of_other_programs_are_ignored():
         ("ADVISOR_THREADS", "-1"),
         ("ADVISOR_MAX_BODY_BYTES", "1MiB"),
         ("ADVISOR_LOG_LEVEL", "chatty"),
+        ("ADVISOR_AUTHENTICATION", "on"),
+        ("ADVISOR_TRACING_ENDPOINT", "collector:4318"),
+        ("ADVISOR_CORS_ORIGINS", "*"),
+        ("ADVISOR_CORS_ORIGINS", "https://a.example,https://b.example/"),
+        ("ADVISOR_RATE_LIMIT_STORAGE", "memcached://localhost"),
+        ("ADVISOR_IDEMPOTENCY_HOURS", "0"),
         ("ADVISOR_DATABASE_URL", "mysql://localhost/advisor"),
         ("ADVISOR_DATABASE_URL", "advisor.sqlite3"),
         ("ADVISOR_DATABASE_TIMEOUT_MS", "nan"),
@@ -71,3 +77,23 @@ def test_every_setting_has_its_documentation():
     documented = dict(described())
     assert len(documented) == len(fields(Settings))
     assert all(text.endswith(".") for text in documented.values())
+
+
+@pytest.mark.parametrize(
+    ("given", "required"),
+    [
+        ({}, False),
+        ({"ADVISOR_HOST": "::1"}, False),
+        ({"ADVISOR_HOST": "0.0.0.0"}, True),
+        ({"ADVISOR_HOST": "10.0.0.1"}, True),
+        ({"ADVISOR_DATABASE_URL": "postgresql://localhost/advisor"}, True),
+        ({"ADVISOR_HOST": "0.0.0.0", "ADVISOR_AUTHENTICATION": "off"}, False),
+        ({"ADVISOR_AUTHENTICATION": "required"}, True),
+    ],
+)
+def test_keys_are_required_wherever_others_could_ask(given: dict[str, str], required: bool):
+    assert Settings.from_environment(given).requires_keys is required
+
+
+def test_a_pepper_is_not_shown():
+    assert "hunter2" not in repr(Settings.from_environment({"ADVISOR_API_KEY_PEPPER": "hunter2"}))

@@ -15,16 +15,18 @@ from pathlib import Path
 from typing import Any
 
 import grimp
+import kubernetes_validate
 import pytest
 import yaml
 
+import advisor
 from advisor.config import Settings, variable_name
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
-LOCK_FILES = ["requirements.lock", "requirements-dev.lock"]
+LOCK_FILES = ["requirements.lock", "requirements-image.lock", "requirements-dev.lock"]
 
 
 def read(name: str) -> str:
@@ -61,13 +63,16 @@ def test_lock_files_say_nothing_of_where_packages_are_downloaded(name: str):
 
 
 def test_the_tests_run_on_the_very_versions_that_are_served():
-    assert locked("requirements.lock").items() <= locked("requirements-dev.lock").items()
+    image = locked("requirements-image.lock").items()
+    assert locked("requirements.lock").items() <= image <= locked("requirements-dev.lock").items()
 
 
 def test_the_lock_files_hold_all_that_pyproject_asks_for():
     groups = PROJECT["dependency-groups"]
     served = package_names(PROJECT["project"]["dependencies"] + groups["build"])
     assert served <= package_names(list(locked("requirements.lock")))
+    extras = {p for each in PROJECT["project"]["optional-dependencies"].values() for p in each}
+    assert package_names(list(extras)) <= package_names(list(locked("requirements-image.lock")))
     assert package_names(groups["dev"]) <= package_names(list(locked("requirements-dev.lock")))
 
 
@@ -174,3 +179,61 @@ def test_the_image_starts_the_server_with_this_projects_configuration(tmp_path: 
         capture_output=True,
     )
     assert done.returncode == 0, done.stderr.decode()
+
+
+MANIFEST = {
+    each["kind"]: each for each in yaml.safe_load_all(read("deploy/kubernetes.yaml")) if each
+}
+
+
+def containers() -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """The one container of each kind of pod, with the pod."""
+    pods = [MANIFEST[kind]["spec"]["template"]["spec"] for kind in ("Job", "Deployment")]
+    return [(pod, container) for pod in pods for container in pod["containers"]]
+
+
+@pytest.mark.parametrize("kind", MANIFEST)
+def test_the_manifest_is_what_kubernetes_takes(kind: str):
+    kubernetes_validate.validate(MANIFEST[kind], "1.32", strict=True)
+
+
+def test_the_manifest_sets_only_settings_that_there_are():
+    settings = dict(MANIFEST["ConfigMap"]["data"])
+    for _, container in containers():
+        assert container["envFrom"] == [{"configMapRef": {"name": "advisor"}}]
+        secret = {each["name"] for each in container["env"]} - {"PGPASSWORD"}
+        given = Settings.from_environment(settings | dict.fromkeys(secret, "x"))
+        assert given.database_url.startswith("postgresql")
+        assert given.requires_keys
+
+
+def test_the_manifest_runs_the_image_of_this_version_without_privileges():
+    for pod, container in containers():
+        assert container["image"] == f"inference-advisor:{advisor.__version__}"
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["automountServiceAccountToken"] is False
+        assert str(pod["securityContext"]["runAsUser"]) == re.findall(
+            r"^USER (.*)$", read("Dockerfile"), re.MULTILINE
+        )[-1]  # fmt: skip
+        privileges = container["securityContext"]
+        assert privileges["allowPrivilegeEscalation"] is False
+        assert privileges["readOnlyRootFilesystem"] is True
+
+
+def test_the_manifest_probes_what_the_service_answers():
+    (_, container), *_ = [each for each in containers() if "ports" in each[1]]
+    probes = {
+        name: container[f"{name}Probe"]["httpGet"]["path"]
+        for name in ("startup", "liveness", "readiness")
+    }
+    assert probes == {"startup": "/healthz", "liveness": "/healthz", "readiness": "/readyz"}
+    assert container["ports"] == [{"name": "http", "containerPort": Settings().port}]
+    pods = MANIFEST["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    for kind in ("Service", "PodDisruptionBudget"):
+        selector = MANIFEST[kind]["spec"]["selector"]
+        assert selector.get("matchLabels", selector).items() <= pods.items()
+
+
+def test_the_migration_is_the_one_of_the_compose_file():
+    (_, container), *_ = containers()
+    assert container["command"] == COMPOSE["services"]["migrate"]["command"]

@@ -7,13 +7,17 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count, takewhile
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -124,6 +128,63 @@ def test_metrics_keep_what_workers_counted_that_have_been_replaced(server: Serve
     server.process.send_signal(signal.SIGHUP)
     wait_until(lambda: server.log.read_text().count("Worker exiting") == 2)
     assert counted() == before
+
+
+def test_metrics_add_up_what_every_worker_has_found(server: Server):
+    body = json.dumps({"text": "Decode is memory-bound. The kernel is memory-bound."}).encode()
+    head = "POST /v1/terminology/checks HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    for _ in range(20):
+        assert server.send(head.encode() + body)[0] == 201
+    line = r'^advisor_findings_total\{.*rule="ambiguous-memory-bound".*\} (\S+)$'
+    for _ in range(10):
+        # Whichever worker answers.
+        found = re.findall(line, server.get("/metrics"), re.MULTILINE)
+        assert sum(map(float, found)) == 40
+
+
+def test_workers_that_are_killed_lose_and_double_nothing_that_is_sent_again(
+    server: Server, sqlite_url: str
+):
+    end, answered = threading.Event(), Counter[str]()
+
+    def post(client: int) -> None:
+        for number in takewhile(lambda _: not end.is_set(), count()):
+            create_check(server, f"{client}-{number}")
+            answered[f"{client}-{number}"] += 1
+
+    threads = [threading.Thread(target=post, args=(client,)) for client in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in range(6):
+        time.sleep(0.4)
+        for worker in workers_of(server):
+            os.kill(worker, signal.SIGKILL)
+    end.set()
+    for thread in threads:
+        thread.join()
+    with sqlite3.connect(sqlite_url.removeprefix("sqlite:///")) as connection:
+        (rows,) = connection.execute("SELECT count(*) FROM terminology_checks").fetchone()
+        (kept,) = connection.execute("SELECT count(*) FROM idempotency_keys").fetchone()
+    assert rows == kept == len(answered) > 50
+
+
+def create_check(server: Server, key: str) -> None:
+    """Send a request under a key until it is answered."""
+    body = json.dumps({"text": "Decode is memory-bound."}).encode()
+    headers = {"Content-Type": "application/json", "Idempotency-Key": key}
+    url = f"http://127.0.0.1:{server.port}/v1/terminology/checks"
+    while True:
+        try:
+            urlopen(Request(url, body, headers), timeout=5).close()
+            return
+        except OSError:
+            time.sleep(0.02)
+
+
+def workers_of(server: Server) -> list[int]:
+    tasks = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
+    return [int(each) for each in tasks.read_text().split()]
 
 
 def test_a_stopped_server_ends_cleanly_and_leaves_nothing_behind(server: Server):

@@ -13,6 +13,7 @@ from advisor.cli.calibrate import calibrate
 from advisor.cli.catalog import catalog
 from advisor.cli.database import db
 from advisor.cli.faults import Commands
+from advisor.cli.keys import keys
 from advisor.cli.lint import lint
 from advisor.cli.openapi import openapi
 from advisor.cli.plan import plan
@@ -30,5 +31,5 @@ def main() -> None:
     """
 
 
-for command in (plan, techniques, serve, catalog, db, openapi, calibrate, lint):
+for command in (plan, techniques, serve, catalog, db, keys, openapi, calibrate, lint):
     main.add_command(command)

@@ -53,6 +53,12 @@ def migrated(settings: Settings) -> Iterator[Database]:
         yield database
 
 
+def require_newest(database: Database) -> None:
+    """ClickException unless the database has the newest schema."""
+    if not database.is_ready():
+        raise click.ClickException("The schema is older, or there is none: advisor db upgrade")
+
+
 def _make_directory(settings: Settings) -> None:
     try:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
@@ -77,8 +83,7 @@ def upgrade_command() -> None:
 def current_command() -> None:
     """Tell whether the database has the newest schema; exit status 1 when it has not."""
     with opened(Settings.from_environment()) as database:
-        if not database.is_ready():
-            raise click.ClickException("The schema is older, or there is none: advisor db upgrade")
+        require_newest(database)
     click.echo(NEWEST)
 
 

@@ -45,6 +45,8 @@ def serve(no_sample: bool) -> None:
     if not no_sample:
         output = console()
         output.print("", summary(ask.answer(SAMPLE), SAMPLE_ROWS), "", sep="\n")
+    if settings.requires_keys:
+        click.echo("Requests need an API key: advisor keys create NAME")
     click.echo(f"Documentation: http://{_reachable(settings.host)}:{settings.port}/docs")
     sys.stdout.flush()
     # In place of this process, so that signals reach the server and nothing else stays in memory.

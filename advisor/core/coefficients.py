@@ -6,6 +6,8 @@ in the core holds a fitted constant.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +24,15 @@ def table(name: str) -> Mapping[str, Any]:
     """A data file of the core, by its name."""
     text = resources.files("advisor.core").joinpath(name).read_text(encoding="utf-8")
     return tomllib.loads(text)
+
+
+@cache
+def data_version() -> str:
+    """What tells one state of the data that plans follow from, apart from the profiles, from any
+    other: 12 hexadecimal digits."""
+    tables = [table(name) for name in ("coefficients.toml", "engines.toml", "residuals.toml")]
+    text = json.dumps(tables, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def coefficient(name: str, hardware: HardwareProfile, engine: str, kernel: str = "") -> float:

@@ -6,9 +6,11 @@ from typing import Any, ClassVar
 
 from marshmallow import RAISE, Schema, ValidationError
 
-from advisor.core.errors import FieldError, nearest_name
+from advisor.core.errors import ABSENT, FieldError, nearest_name
 from advisor.schemas.faults import MOST_FAULTS
 
+MOST_NEAR = 10
+"""Unknown fields of one object that the nearest known one is looked up for."""
 _UNKNOWN = "This field does not exist."
 
 
@@ -31,9 +33,9 @@ class Closed(Schema):
             return
         known = sorted(field.data_key or name for name, field in self.load_fields.items())
         unknown = [k for k, messages in error.messages.items() if messages == [_UNKNOWN]]
-        # Beyond the faults that are listed, looking for near names would be wasted work.
-        for name in unknown[:MOST_FAULTS]:
-            near = nearest_name(name, known)
+        # Looking for near names takes longer than all else: who has that many reads none of them.
+        for count, name in enumerate(unknown[:MOST_FAULTS]):
+            near = nearest_name(name, known) if count < MOST_NEAR else ABSENT
             error.messages[name] = [FieldError("", _UNKNOWN, allowed=known, nearest=near)]
 
 

@@ -345,11 +345,28 @@ class TraceAnswer(Answer):
     output_tokens = Tokens("Log-normal of the mean and p95.")
 
 
+class UsedProfileAnswer(Answer):
+    """A profile that a plan was made with."""
+
+    pointer = Text("Where the request names it.")
+    name = Text()
+    version = Whole(
+        "Its version, as its ETag gave it; null: the request brought it along.", allow_none=True
+    )
+
+
 class PlanAnswer(Answer):
     """Which plan is recommended, what else there is, and why."""
 
     id = Text()
     created_at = Text("UTC, RFC 3339.")
+    profiles = ListOf(
+        Section(UsedProfileAnswer), "The profiles it was made with; older plans do not say.",
+        optional=True,
+    )  # fmt: skip
+    coefficients_version = Text(
+        "Tells the planner's coefficients of one release from those of another.", optional=True
+    )
     inputs = Section(PlanInputsAnswer)
     trace = Section(
         TraceAnswer, "What was measured of the workload's trace; null: there is none.",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
 from advisor.core.errors import FieldError, InvalidInput, unknown_choice
 from advisor.core.hardware import HardwareProfile
 from advisor.core.model import ModelProfile
+from advisor.service import metrics
 from advisor.service.database import Database
 from advisor.service.errors import MOST_COMPARED
 from advisor.store.profiles import Profiles, StoredProfile, hardware_profiles, model_profiles
@@ -25,8 +27,10 @@ class ProfileCache(Generic[Profile]):
     A stored profile gets a new version and time with every change, so nothing kept is ever stale.
     """
 
-    def __init__(self, read: Callable[[Mapping[str, Any]], Profile]) -> None:
+    def __init__(self, kind: str, read: Callable[[Mapping[str, Any]], Profile]) -> None:
         self.read = read
+        self._hits = metrics.profile_cache_total.labels(kind, "hit")
+        self._misses = metrics.profile_cache_total.labels(kind, "miss")
         self._kept: OrderedDict[object, Profile] = OrderedDict()
         self._lock = Lock()
 
@@ -36,7 +40,9 @@ class ProfileCache(Generic[Profile]):
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
+                self._hits.inc()
                 return self._kept[key]
+        self._misses.inc()
         profile = self.read(stored.document)
         with self._lock:
             self._kept[key] = profile
@@ -45,13 +51,21 @@ class ProfileCache(Generic[Profile]):
         return profile
 
 
-_models = ProfileCache(ModelProfile.from_mapping)
-_hardware = ProfileCache(HardwareProfile.from_mapping)
+_models = ProfileCache("model", ModelProfile.from_mapping)
+_hardware = ProfileCache("hardware", HardwareProfile.from_mapping)
 
 
-def resolve(
-    database: Database, model: Named, hardware: Sequence[Named]
-) -> tuple[ModelProfile, tuple[HardwareProfile, ...]]:
+@dataclass(frozen=True)
+class Resolved:
+    """The profiles of a request, and by the pointer of each its name and its version in the
+    database: None where the request has brought it along."""
+
+    model: ModelProfile
+    hardware: tuple[HardwareProfile, ...]
+    versions: Mapping[str, tuple[str, int | None]]
+
+
+def resolve(database: Database, model: Named, hardware: Sequence[Named]) -> Resolved:
     """The profiles that a request names or brings along.
 
     Raises InvalidInput with every unknown name (and the nearest known one) and every profile that
@@ -65,7 +79,8 @@ def resolve(
     errors = [*models.errors, *devices.errors]
     if errors:
         raise InvalidInput(*errors)
-    return found_models["/model"], tuple(found.values())
+    versions = models.versions | devices.versions
+    return Resolved(found_models["/model"], tuple(found.values()), versions)
 
 
 def resolve_hardware(database: Database, name: str, pointer: str) -> HardwareProfile:
@@ -96,6 +111,7 @@ class _Resolver(Generic[Profile]):
     ) -> None:
         self.session, self.store, self.cache, self.what = session, store, cache, what
         self.errors: list[FieldError] = []
+        self.versions: dict[str, tuple[str, int | None]] = {}
 
     def resolve(self, entries: Mapping[str, Named]) -> dict[str, Profile]:
         """The profile of each entry, by its pointer; those at fault are left out."""
@@ -115,12 +131,14 @@ class _Resolver(Generic[Profile]):
             return self._inline(pointer, entry)
         known = stored.get(entry)
         if known is not None:
+            self.versions[pointer] = known.name, known.version
             return self.cache.profile(known)
         names = self.store.names(self.session)[:MOST_COMPARED]
         self.errors.append(unknown_choice(pointer, entry, names, self.what))
         return None
 
     def _inline(self, pointer: str, entry: Mapping[str, Any]) -> Profile | None:
+        self.versions[pointer] = str(entry["name"]), None
         try:
             return self.cache.read(entry)
         except InvalidInput as refused:

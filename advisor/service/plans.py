@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from advisor.core.capacity import capacity as most_served
+from advisor.core.coefficients import data_version
 from advisor.core.errors import FieldError, InvalidInput
 from advisor.core.plans import plan
 from advisor.core.workload import PlanRequest
+from advisor.service import metrics
 from advisor.service.clock import now, rfc3339
 from advisor.service.database import Database
-from advisor.service.lookup import resolve
+from advisor.service.lookup import Resolved, resolve
 from advisor.store import plans as stored_plans
 from advisor.store.errors import NotFound
 from advisor.store.ids import new_id
@@ -27,9 +29,11 @@ def create(database: Database, ask: Mapping[str, Any]) -> StoredPlan:
     `ask` is a loaded `PlanBody`. No transaction is open while the plan is computed. Raises
     InvalidInput for unknown names and for what the planner refuses.
     """
-    model, hardware = resolve(database, ask["model"], ask["hardware"])
-    request = PlanRequest.from_mapping(ask, model, hardware)
-    answer = plan(request).as_dict()
+    found = resolve(database, ask["model"], ask["hardware"])
+    request = PlanRequest.from_mapping(ask, found.model, found.hardware)
+    with metrics.plan_seconds.time():
+        answer = _origins(found) | plan(request).as_dict()
+    metrics.plan_candidates.observe(answer["candidates_total"])
     stored = _stored(request, ask["request"], answer)
     with database.writing() as session:
         stored_plans.add(session, stored)
@@ -63,8 +67,8 @@ def capacity(database: Database, plan_id: str, load: Loader) -> float:
     stored = read(database, plan_id)
     try:
         ask = load(stored.request)
-        model, hardware = resolve(database, ask["model"], ask["hardware"])
-        request = PlanRequest.from_mapping(ask, model, hardware)
+        found = resolve(database, ask["model"], ask["hardware"])
+        request = PlanRequest.from_mapping(ask, found.model, found.hardware)
         return most_served(request, json.loads(stored.answer)["recommended"])
     except InvalidInput as refused:
         detail = f"What this plan can serve is not known any more. {refused.errors[0].detail}"
@@ -77,6 +81,15 @@ def page(
     """At most `limit` plans, newest first, and the cursor of the next page. Raises `BadCursor`."""
     with database.reading() as session:
         return stored_plans.page(session, limit, cursor, filters)
+
+
+def _origins(found: Resolved) -> dict[str, Any]:
+    """What the answer follows from besides the request: another of these, and it may change."""
+    profiles = [
+        {"pointer": pointer, "name": name, "version": version}
+        for pointer, (name, version) in found.versions.items()
+    ]
+    return {"profiles": profiles, "coefficients_version": data_version()}
 
 
 def _stored(request: PlanRequest, asked: dict[str, Any], answer: dict[str, Any]) -> StoredPlan:

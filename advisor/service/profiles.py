@@ -21,13 +21,14 @@ _LOOKS_LIKE_A_NAME = re.compile(r"[\x21-\x7e]{1,200}")
 
 @dataclass(frozen=True)
 class ProfileKind:
-    """One kind of profile: where it is stored, what document a body becomes, and what is to
-    be warned of in a document."""
+    """One kind of profile: where it is stored, what document a body becomes, what is to be
+    warned of in a document, and what body would make it."""
 
     name: str
     store: Profiles
     normalise: Callable[[Mapping[str, Any]], dict[str, Any]]
     warnings: Callable[[Mapping[str, Any]], list[dict[str, str]]]
+    body: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
     def page(
         self, database: Database, limit: int, cursor: str | None, filters: Mapping[str, str]
@@ -45,14 +46,24 @@ class ProfileKind:
             except NotFound:
                 raise UnknownName(name, self.store.names(session)) from None
 
-    def create(self, database: Database, body: Mapping[str, Any]) -> StoredProfile:
-        """Store a new profile. Raises `NameTaken` and `InvalidInput`."""
+    def create(
+        self, database: Database, body: Mapping[str, Any], client: str | None = None
+    ) -> StoredProfile:
+        """Store a new profile; the history names the `client`, as of every change.
+
+        Raises `NameTaken` and `InvalidInput`.
+        """
         document = self.normalise(body)
         with database.writing() as session:
-            return self.store.create(session, document)
+            return self.store.create(session, document, client=client)
 
     def replace(
-        self, database: Database, name: str, body: Mapping[str, Any], version: int
+        self,
+        database: Database,
+        name: str,
+        body: Mapping[str, Any],
+        version: int,
+        client: str | None = None,
     ) -> StoredProfile:
         """Put `body` in place of the profile `name`, if that still stands at `version`.
 
@@ -64,11 +75,13 @@ class ProfileKind:
         document = self.normalise(body)
         with database.writing() as session:
             try:
-                return self.store.replace(session, name, document, version)
+                return self.store.replace(session, name, document, version, client=client)
             except NotFound:
                 raise UnknownName(name, self.store.names(session)) from None
 
-    def delete(self, database: Database, name: str, version: int) -> None:
+    def delete(
+        self, database: Database, name: str, version: int, client: str | None = None
+    ) -> None:
         """Delete the profile `name`, if it still stands at `version`.
 
         Raises `UnknownName` and `StaleVersion`.
@@ -76,7 +89,7 @@ class ProfileKind:
         with database.writing() as session:
             self._refuse_impossible(session, name)
             try:
-                self.store.delete(session, name, version)
+                self.store.delete(session, name, version, client)
             except NotFound:
                 raise UnknownName(name, self.store.names(session)) from None
 
@@ -105,5 +118,9 @@ def _model_warnings(document: Mapping[str, Any]) -> list[dict[str, str]]:
     return list(document["warnings"])
 
 
-HARDWARE = ProfileKind("hardware", hardware_profiles, _hardware_document, _hardware_warnings)
-MODELS = ProfileKind("models", model_profiles, _model_document, _model_warnings)
+def _model_body(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: document[name] for name in ("name", "aliases", "architecture")}
+
+
+HARDWARE = ProfileKind("hardware", hardware_profiles, _hardware_document, _hardware_warnings, dict)
+MODELS = ProfileKind("models", model_profiles, _model_document, _model_warnings, _model_body)

@@ -64,8 +64,8 @@ def advise(database: Database, body: Mapping[str, Any], load: Loader) -> dict[st
 
 
 def _request(database: Database, ask: Mapping[str, Any]) -> PlanRequest:
-    model, hardware = resolve(database, ask["model"], ask["hardware"])
-    return PlanRequest.from_mapping(ask, model, hardware)
+    found = resolve(database, ask["model"], ask["hardware"])
+    return PlanRequest.from_mapping(ask, found.model, found.hardware)
 
 
 def _stored(database: Database, plan_id: str) -> StoredPlan:

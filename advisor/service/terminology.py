@@ -16,7 +16,7 @@ from advisor.core.terminology.vocabulary import Vocabulary
 from advisor.documents.code import is_language
 from advisor.documents.reading import Read
 from advisor.documents.reading import read as read_document
-from advisor.service import plans
+from advisor.service import metrics, plans
 from advisor.service.clock import now, rfc3339
 from advisor.service.database import Database
 from advisor.store import checks
@@ -51,6 +51,8 @@ def create(database: Database, vocabulary: Vocabulary, ask: Mapping[str, Any]) -
     }
     with database.writing() as session:
         checks.add(session, StoredCheck(check_id, moment, inputs, answer))
+    for finding in checked.findings:
+        metrics.findings_total.labels(finding.rule, finding.status).inc()
     return answer
 
 

@@ -22,8 +22,11 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from advisor.store import changes
+from advisor.store.changes import ProfileChange
 from advisor.store.engine import is_unique_violation
 from advisor.store.errors import NameTaken, NotFound, StaleVersion
+from advisor.store.ids import new_id
 from advisor.store.paging import Listing
 from advisor.store.tables import HardwareProfileRow, ModelNameRow, ModelProfileRow
 
@@ -51,8 +54,13 @@ class Profiles:
     """
 
     def __init__(
-        self, table: Table, filter_column: Column[str], filter_value: Callable[[Document], str]
+        self,
+        kind: str,
+        table: Table,
+        filter_column: Column[str],
+        filter_value: Callable[[Document], str],
     ) -> None:
+        self._kind = kind
         self._table = table
         self._filter_name = filter_column.name
         self._filter_value = filter_value
@@ -107,12 +115,17 @@ class Profiles:
         return [_stored(row) for row in rows], next_cursor
 
     def create(
-        self, session: Session, document: Document, origin: Origin = "user"
+        self,
+        session: Session,
+        document: Document,
+        origin: Origin = "user",
+        client: str | None = None,
     ) -> StoredProfile:
         """Store a new profile under the name in `document`.
 
-        A deleted profile of that name comes back with the new document and a higher version.
-        Raises `NameTaken`, after which the session can still be used.
+        A deleted profile of that name comes back with the new document and a higher version. The
+        history names the `client`, as it does of every change. Raises `NameTaken`, after which the
+        session can still be used.
         """
         now = datetime.now(UTC)
         values = self._derived(document) | {
@@ -130,7 +143,9 @@ class Profiles:
                 first = {"name": document["name"], "version": 1, "catalogued": False}
                 session.execute(insert(self._table).values(first | values))
             self._claim_names(session, document)
-        return StoredProfile(document["name"], document, version, origin, now, now)
+        created = StoredProfile(document["name"], document, version, origin, now, now)
+        self._record(session, "created", created, client)
+        return created
 
     def replace(
         self,
@@ -139,6 +154,7 @@ class Profiles:
         document: Document,
         expected_version: int,
         origin: Origin = "user",
+        client: str | None = None,
     ) -> StoredProfile:
         """Give the profile `name` a new document, if it still stands at `expected_version`.
 
@@ -152,15 +168,23 @@ class Profiles:
         with self._claiming(session, document):
             row = self._change(session, name, expected_version, values)
             self._claim_names(session, document)
-        return StoredProfile(name, document, row.version, origin, row.created_at, row.updated_at)
+        replaced = StoredProfile(
+            name, document, row.version, origin, row.created_at, row.updated_at
+        )
+        self._record(session, "replaced", replaced, client)
+        return replaced
 
-    def delete(self, session: Session, name: str, expected_version: int) -> None:
+    def delete(
+        self, session: Session, name: str, expected_version: int, client: str | None = None
+    ) -> None:
         """Delete the profile `name`, if it still stands at `expected_version`.
 
         Raises `NotFound` and `StaleVersion`.
         """
-        self._change(session, name, expected_version, {"deleted": True, "document": {}})
+        row = self._change(session, name, expected_version, {"deleted": True, "document": {}})
         self._release_names(session, name)
+        gone = StoredProfile(name, {}, row.version, "user", row.created_at, row.updated_at)
+        self._record(session, "deleted", gone, client)
 
     def shipped_state(self, session: Session) -> dict[str, Row[*tuple[Any, ...]]]:
         """Every row by name, tombstones included, with what a seed decides by."""
@@ -173,6 +197,25 @@ class Profiles:
     def without_taken_aliases(self, _session: Session, document: Document) -> Document:
         """The document without the aliases that another profile holds."""
         return document
+
+    def _record(
+        self, session: Session, change: str, profile: StoredProfile, client: str | None
+    ) -> None:
+        """Add a change that has just been made to the history."""
+        changes.record(
+            session,
+            ProfileChange(
+                id=new_id(),
+                changed_at=profile.updated_at,
+                kind=self._kind,
+                name=profile.name,
+                version=profile.version,
+                change=change,
+                origin=profile.origin,
+                client=client,
+                document=profile.document or None,
+            ),
+        )
 
     def _derived(self, document: Document) -> dict[str, Any]:
         return {"document": document, self._filter_name: self._filter_value(document)}
@@ -232,7 +275,9 @@ class ModelProfiles(Profiles):
 
     def __init__(self) -> None:
         table = _table(ModelProfileRow)
-        super().__init__(table, table.c.family, lambda document: document["architecture"]["family"])
+        super().__init__(
+            "model", table, table.c.family, lambda document: document["architecture"]["family"]
+        )
         self._labels = _table(ModelNameRow)
         joined = self._labels.join(table, table.c.name == self._labels.c.model)
         self._look_up_in(joined, self._labels.c.label)
@@ -287,7 +332,7 @@ def _stored(row: Row[Any]) -> StoredProfile:
 
 def _hardware_profiles() -> Profiles:
     table = _table(HardwareProfileRow)
-    return Profiles(table, table.c.vendor, lambda document: document["vendor"])
+    return Profiles("hardware", table, table.c.vendor, lambda document: document["vendor"])
 
 
 hardware_profiles = _hardware_profiles()

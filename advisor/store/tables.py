@@ -14,6 +14,9 @@ from advisor.store.types import UtcDateTime, key_text
 NAME_LENGTH = 100
 ALIAS_LENGTH = 200
 ID_LENGTH = 32
+DIGEST_LENGTH = 64
+"""Hexadecimal digits of SHA-256."""
+IDEMPOTENCY_KEY_LENGTH = 255
 WORD_LENGTH = 100
 """Short words of closed or nearly closed sets: vendors, families, objectives, versions."""
 
@@ -121,6 +124,60 @@ class PlanRow(Base):
     answer: Mapped[str] = mapped_column(Text)
 
     __table_args__ = (Index(None, "model", "id"),)
+
+
+class ProfileChangeRow(Base):
+    """A change of a profile, with the document it has since (none where it was deleted)."""
+
+    __tablename__ = "profile_changes"
+
+    id: Mapped[str] = mapped_column(key_text(ID_LENGTH), primary_key=True)
+    changed_at: Mapped[datetime]
+    kind: Mapped[str] = mapped_column(String(10))
+    name: Mapped[str] = mapped_column(key_text(NAME_LENGTH))
+    version: Mapped[int]
+    change: Mapped[str] = mapped_column(String(10))
+    origin: Mapped[str] = mapped_column(String(10))
+    client: Mapped[str | None] = mapped_column(key_text(NAME_LENGTH))
+    # Without a document the column is NULL, not the JSON text `null`.
+    document: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+
+    __table_args__ = (Index(None, "name", "id"),)
+
+
+class ApiKeyRow(Base):
+    """An API key, known by its digest alone; keys of one `name` are one client's.
+
+    A key works until `ends_at`: for ever where that is null, no more once it has been revoked.
+    """
+
+    __tablename__ = "api_keys"
+
+    digest: Mapped[str] = mapped_column(key_text(DIGEST_LENGTH), primary_key=True)
+    name: Mapped[str] = mapped_column(key_text(NAME_LENGTH), index=True)
+    scope: Mapped[str] = mapped_column(String(10))
+    created_at: Mapped[datetime]
+    ends_at: Mapped[datetime | None]
+
+    __table_args__ = (CheckConstraint("scope IN ('read', 'write', 'admin')", "scope_known"),)
+
+
+class KeptAnswerRow(Base):
+    """The answer to a request that its client has given a key, to be given again.
+
+    The row is claimed at the beginning of the transaction that does what was asked; its `status`
+    is 0 until the end of that, which nobody else sees.
+    """
+
+    __tablename__ = "idempotency_keys"
+
+    client: Mapped[str] = mapped_column(key_text(NAME_LENGTH), primary_key=True)
+    key: Mapped[str] = mapped_column(key_text(IDEMPOTENCY_KEY_LENGTH), primary_key=True)
+    digest: Mapped[str] = mapped_column(String(DIGEST_LENGTH))
+    created_at: Mapped[datetime] = mapped_column(index=True)
+    status: Mapped[int]
+    headers: Mapped[dict[str, Any]]
+    body: Mapped[str] = mapped_column(Text)
 
 
 class TerminologyCheckRow(Base):

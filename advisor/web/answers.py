@@ -13,6 +13,7 @@ from flask import Response, current_app, request
 from advisor.core.terminology.vocabulary import Vocabulary
 from advisor.service.database import Database
 from advisor.store.errors import StaleVersion
+from advisor.web.compression import SUFFIX
 from advisor.web.problems import PreconditionMissing
 
 T = TypeVar("T")
@@ -71,7 +72,7 @@ def expected_version(current: Callable[[], int]) -> int:
     if request.if_match.star_tag:
         return current()
     # An empty tag is read as None.
-    tags = [tag for tag in request.if_match.as_set() if tag]
+    tags = [tag.removesuffix(SUFFIX) for tag in request.if_match.as_set() if tag]
     versions = [int(tag) for tag in tags if re.fullmatch("[0-9]{1,9}", tag)]
     now = current() if len(versions) != 1 else versions[0]
     if now not in versions:

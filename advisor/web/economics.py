@@ -46,7 +46,7 @@ blp = Resource(
 @blp.route("/break-even", methods=["POST"])
 @blp.operation(
     "compute_break_even", "When does a model pay?", BreakEvenAnswer,
-    body=BreakEvenBody, examples=examples.BREAK_EVEN,
+    body=BreakEvenBody, examples=examples.BREAK_EVEN, scope="read",
 )  # fmt: skip
 def break_even(body: dict[str, Any]) -> Response:
     """The founding condition, training cost <= price per call x calls, exact to the last digit;
@@ -57,7 +57,7 @@ def break_even(body: dict[str, Any]) -> Response:
 @blp.route("/sensitivity", methods=["POST"])
 @blp.operation(
     "compute_sensitivity", "Which input of break-even matters most?", SensitivityAnswer,
-    body=SensitivityBody, examples=examples.SENSITIVITY,
+    body=SensitivityBody, examples=examples.SENSITIVITY, scope="read",
 )  # fmt: skip
 def sensitivity(body: dict[str, Any]) -> Response:
     """Each input of a break-even question is lowered and raised, one at a time."""
@@ -67,7 +67,7 @@ def sensitivity(body: dict[str, Any]) -> Response:
 @blp.route("/request-price", methods=["POST"])
 @blp.operation(
     "compute_request_price", "What does a request cost at token prices?", RequestPriceAnswer,
-    body=RequestPriceBody, examples=examples.REQUEST_PRICE,
+    body=RequestPriceBody, examples=examples.REQUEST_PRICE, scope="read",
 )  # fmt: skip
 def request_price(body: dict[str, Any]) -> Response:
     """Cached and reasoning tokens and a batch discount counted."""
@@ -77,7 +77,7 @@ def request_price(body: dict[str, Any]) -> Response:
 @blp.route("/serving-cost", methods=["POST"])
 @blp.operation(
     "compute_serving_cost", "What does it cost to serve a token?", ServingCostAnswer,
-    body=ServingCostBody, examples=examples.SERVING_COST,
+    body=ServingCostBody, examples=examples.SERVING_COST, scope="read",
 )  # fmt: skip
 def serving_cost(body: dict[str, Any]) -> Response:
     """The bill of a plan, or of accelerators of one's own, over what they serve: utilization
@@ -88,7 +88,7 @@ def serving_cost(body: dict[str, Any]) -> Response:
 @blp.route("/self-host-vs-api", methods=["POST"])
 @blp.operation(
     "compare_self_host_with_api", "At which volumes is self-hosting cheaper?", SelfHostAnswer,
-    body=SelfHostBody, examples=examples.SELF_HOST,
+    body=SelfHostBody, examples=examples.SELF_HOST, scope="read",
 )  # fmt: skip
 def self_host_vs_api(body: dict[str, Any]) -> Response:
     """Replicas come whole, so there are intervals and not one threshold."""
@@ -98,7 +98,7 @@ def self_host_vs_api(body: dict[str, Any]) -> Response:
 @blp.route("/training-cost", methods=["POST"])
 @blp.operation(
     "compute_training_cost", "What does training cost?", TrainingCostAnswer,
-    body=TrainingCostBody, examples=examples.TRAINING_COST,
+    body=TrainingCostBody, examples=examples.TRAINING_COST, scope="read",
 )  # fmt: skip
 def training_cost(body: dict[str, Any]) -> Response:
     """6 FLOP per active parameter and token, at a measured utilization or from known hours."""
@@ -108,7 +108,7 @@ def training_cost(body: dict[str, Any]) -> Response:
 @blp.route("/ownership", methods=["POST"])
 @blp.operation(
     "compute_ownership", "What does an owned accelerator cost an hour?", OwnershipAnswer,
-    body=OwnershipBody, examples=examples.OWNERSHIP,
+    body=OwnershipBody, examples=examples.OWNERSHIP, scope="read",
 )  # fmt: skip
 def ownership(body: dict[str, Any]) -> Response:
     """Capital and power, and the use from which owning is cheaper than renting."""
@@ -118,7 +118,7 @@ def ownership(body: dict[str, Any]) -> Response:
 @blp.route("/inference-aware-size", methods=["POST"])
 @blp.operation(
     "compute_inference_aware_size", "Which size is cheapest to train and serve?",
-    InferenceAwareSizeAnswer, body=InferenceAwareSizeBody, examples=examples.SIZE,
+    InferenceAwareSizeAnswer, body=InferenceAwareSizeBody, examples=examples.SIZE, scope="read",
 )  # fmt: skip
 def inference_aware_size(body: dict[str, Any]) -> Response:
     """A smaller model, trained for longer, of the same quality."""

@@ -17,14 +17,14 @@ blp = Resource("service", __name__, description="The service itself.")
 
 
 @blp.route("/healthz")
-@blp.operation("get_health", "Is the process alive?", LiveAnswer)
+@blp.operation("get_health", "Is the process alive?", LiveAnswer, scope="open")
 def health() -> Response:
     """Asks nothing of the database."""
     return json_answer({"status": "ok", "version": advisor.__version__})
 
 
 @blp.route("/readyz")
-@blp.operation("get_readiness", "Can the service work?", ReadyAnswer)
+@blp.operation("get_readiness", "Can the service work?", ReadyAnswer, scope="open")
 def readiness() -> Response:
     """200 when the database answers and has been migrated, else 503."""
     if database().is_ready():
@@ -34,7 +34,7 @@ def readiness() -> Response:
 
 
 @blp.route("/metrics")
-@blp.operation("get_metrics", "Metrics for Prometheus", None, media_type="text/plain")
+@blp.operation("get_metrics", "Metrics for Prometheus", None, texts=("text/plain",), scope="open")
 def metrics() -> Response:
     """Counts and durations of requests by route, in Prometheus' text format."""
     text, content_type = metrics_text()

@@ -8,8 +8,9 @@ from typing import Any
 from flask import Response, url_for
 
 from advisor.schemas.plan_answer import PlanAnswer
-from advisor.schemas.plans import PlanBody, PlanPage, PlanQuery
-from advisor.service import plans
+from advisor.schemas.plans import PlanBody, PlanPage, PlanQuery, loaded_plan
+from advisor.schemas.re_evaluation import ReEvaluationAnswer
+from advisor.service import plans, re_evaluation
 from advisor.service.clock import rfc3339
 from advisor.store.plans import PlanSummary
 from advisor.web import examples
@@ -53,6 +54,19 @@ def list_all(query: dict[str, Any]) -> Response:
 def read(plan_id: str) -> Response:
     """Word for word as it was answered when it was made."""
     return json_answer(plans.read(database(), plan_id).answer)
+
+
+@blp.route("/<plan_id>/re-evaluation", methods=["POST"])
+@blp.operation(
+    "re_evaluate_plan", "Make a plan again", ReEvaluationAnswer, status=HTTPStatus.CREATED,
+    headers=ETAG | LOCATION, errors=(HTTPStatus.NOT_FOUND,), scope="write", sent_again=True,
+)  # fmt: skip
+def re_evaluate(plan_id: str) -> Response:
+    """With the profiles and coefficients of now: what has changed, and what that changes in the
+    recommendation. The new plan is kept beside the old one."""
+    found = re_evaluation.re_evaluate(database(), plan_id, loaded_plan)
+    place = url_for(".read", plan_id=found["now"]["id"])
+    return json_answer(found, HTTPStatus.CREATED, location=place)
 
 
 def _summary(plan: PlanSummary) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -12,8 +13,10 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from advisor.core.errors import FieldError, InvalidInput
-from advisor.schemas.faults import echo
+from advisor.schemas.faults import MOST_FAULTS, echo
+from advisor.service.bulk import NotAllStored
 from advisor.service.errors import UnknownName
+from advisor.service.idempotency import KeyReused
 from advisor.store.errors import (
     BadCursor,
     DatabaseUnavailable,
@@ -21,10 +24,13 @@ from advisor.store.errors import (
     NotFound,
     StaleVersion,
 )
+from advisor.web.authentication import REALM, KeyMissing, ScopeTooSmall
 
 MEDIA_TYPE = "application/problem+json"
 TITLES = {
     400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
     404: "Not Found",
     405: "Method Not Allowed",
     409: "Conflict",
@@ -35,6 +41,7 @@ TITLES = {
     415: "Unsupported Media Type",
     422: "Unprocessable Content",
     428: "Precondition Required",
+    429: "Too Many Requests",
     500: "Internal Server Error",
     503: "Service Unavailable",
 }
@@ -83,10 +90,14 @@ def register(app: Flask) -> None:
     """Turn every error of `app` into a problem."""
     app.register_error_handler(HTTPException, _http)
     app.register_error_handler(InvalidInput, _invalid)
+    app.register_error_handler(NotAllStored, _not_all_stored)
     app.register_error_handler(NotFound, _not_found)
     app.register_error_handler(NameTaken, _taken)
     app.register_error_handler(StaleVersion, _stale)
     app.register_error_handler(PreconditionMissing, _missing)
+    app.register_error_handler(KeyReused, _key_reused)
+    app.register_error_handler(KeyMissing, _key_missing)
+    app.register_error_handler(ScopeTooSmall, _scope_too_small)
     app.register_error_handler(BadCursor, _bad_cursor)
     app.register_error_handler(DatabaseUnavailable, _unavailable)
     app.register_error_handler(Exception, _bug)
@@ -105,6 +116,17 @@ def _invalid(error: InvalidInput) -> Response:
         "One field cannot be accepted." if count == 1 else f"{count} fields cannot be accepted."
     )
     return problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, error.errors)
+
+
+def _not_all_stored(refused: NotAllStored) -> Response:
+    """Nothing was stored; each fault stands under the index of its item."""
+    errors = [
+        replace(error.under(f"/{index}"), detail=f"Line {each.line}: {error.detail}")
+        for index, each in enumerate(refused.outcomes)
+        for error in each.errors
+    ]
+    detail = f"Nothing was stored: {len(errors)} faults."
+    return problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, errors[:MOST_FAULTS])
 
 
 def _not_found(error: NotFound) -> Response:
@@ -135,6 +157,25 @@ def _stale(error: StaleVersion) -> Response:
 def _missing(_: PreconditionMissing) -> Response:
     detail = "Send the ETag of the profile that you have read as If-Match."
     return problem(HTTPStatus.PRECONDITION_REQUIRED, detail)
+
+
+def _key_reused(_: KeyReused) -> Response:
+    detail = "This Idempotency-Key came with another request before. Take a new one."
+    return problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
+
+
+def _key_missing(error: KeyMissing) -> Response:
+    if error.given:
+        detail, challenge = "This API key does not work.", f'{REALM}, error="invalid_token"'
+    else:
+        detail, challenge = "Send an API key: `Authorization: Bearer KEY`.", REALM
+    return problem(HTTPStatus.UNAUTHORIZED, detail, headers={"WWW-Authenticate": challenge})
+
+
+def _scope_too_small(error: ScopeTooSmall) -> Response:
+    detail = f"This needs an API key of scope {error.scope!r}."
+    challenge = f'{REALM}, error="insufficient_scope", scope="{error.scope}"'
+    return problem(HTTPStatus.FORBIDDEN, detail, headers={"WWW-Authenticate": challenge})
 
 
 def _bad_cursor(_: BadCursor) -> Response:

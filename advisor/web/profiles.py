@@ -14,6 +14,7 @@ from advisor.service.clock import rfc3339
 from advisor.service.profiles import ProfileKind
 from advisor.store.profiles import StoredProfile
 from advisor.web.answers import database, expected_version, json_answer, page_answer
+from advisor.web.authentication import client_name
 from advisor.web.spec import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION, Resource
 
 NOT_FOUND = (HTTPStatus.NOT_FOUND,)
@@ -76,7 +77,7 @@ def add_routes(blp: Resource, routes: ProfileRoutes) -> None:
     )  # fmt: skip
     def create(body: dict[str, Any]) -> Response:
         """Under a name that is not taken yet."""
-        profile = kind.create(database(), body)
+        profile = kind.create(database(), body, client_name())
         return one(profile, HTTPStatus.CREATED, location=url_for(".read", name=profile.name))
 
     @blp.route("/<name>")
@@ -97,7 +98,7 @@ def add_routes(blp: Resource, routes: ProfileRoutes) -> None:
     def replace(body: dict[str, Any], name: str) -> Response:
         """The whole profile, under the same name; what is left out takes its default."""
         version = expected_version(lambda: kind.read(database(), name).version)
-        return one(kind.replace(database(), name, body, version))
+        return one(kind.replace(database(), name, body, version, client_name()))
 
     @blp.route("/<name>", methods=["DELETE"])
     @blp.operation(
@@ -107,5 +108,5 @@ def add_routes(blp: Resource, routes: ProfileRoutes) -> None:
     def delete(name: str) -> Response:
         """A deleted entry of the catalogue stays deleted. Plans made with it stay."""
         version = expected_version(lambda: kind.read(database(), name).version)
-        kind.delete(database(), name, version)
+        kind.delete(database(), name, version, client_name())
         return Response(status=HTTPStatus.NO_CONTENT)

@@ -14,25 +14,32 @@ from advisor.schemas.faults import echo, field_errors
 from advisor.web import strict_json
 
 
-class StrictParser(FlaskParser):
-    """Reads arguments for flask-smorest. What cannot be read is 4xx, never 5xx:
+def body_of(req: Request, *accepted: str) -> tuple[str, bytes]:
+    """The media type, one of the accepted, and the bytes of a body in UTF-8.
 
-    415 for another content type, 411 without Content-Length (a chunked body past the limit would
-    otherwise be cut silently), 413 past the limit, 400 for malformed JSON, 422 for what the schema
-    refuses.
+    415 for another type, 411 without Content-Length (a chunked body past the limit would otherwise
+    be cut silently), 413 past the limit.
+    """
+    charset = req.mimetype_params.get("charset", "utf-8").lower()
+    if req.mimetype not in accepted or charset not in ("utf-8", "utf8"):
+        choices = " or ".join(accepted)
+        raise UnsupportedMediaType(f"The body has to be sent as {choices}, in UTF-8.")
+    if req.content_length is None:
+        raise LengthRequired("The request needs a Content-Length header.")
+    return req.mimetype, req.get_data()
+
+
+class StrictParser(FlaskParser):
+    """Reads arguments for flask-smorest. What cannot be read is 4xx, never 5xx: what `body_of`
+    refuses, 400 for malformed JSON, 422 for what the schema refuses.
     """
 
     DEFAULT_UNKNOWN_BY_LOCATION = {"json": RAISE, "query": RAISE}
 
     def load_json(self, req: Request, _: Schema) -> Any:
         """The parsed body."""
-        charset = req.mimetype_params.get("charset", "utf-8").lower()
-        if req.mimetype != "application/json" or charset not in ("utf-8", "utf8"):
-            raise UnsupportedMediaType("The body has to be sent as application/json, in UTF-8.")
-        if req.content_length is None:
-            raise LengthRequired("The request needs a Content-Length header.")
         try:
-            return strict_json.parse(req.get_data(cache=False))
+            return strict_json.parse(body_of(req, "application/json")[1])
         except strict_json.MalformedJson as error:
             raise BadRequest(str(error)) from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from http import HTTPStatus
 from typing import Any, cast
@@ -22,6 +22,8 @@ from advisor.schemas.base import Answer, Closed
 from advisor.schemas.common import NoQuery, ProblemAnswer
 from advisor.schemas.fields import ApiField, JsonSchema
 from advisor.web import problems
+from advisor.web.authentication import Scope, needing
+from advisor.web.idempotency import HEADER, LONGEST, PATTERN, REPLAYED, repeatable
 from advisor.web.reading import StrictParser
 
 DESCRIPTION = """\
@@ -31,7 +33,17 @@ what latency, throughput and cost follow.
 Units stand in the names of fields. Money goes in as a decimal string or a JSON number and comes out
 as a decimal string. Unknown fields and query parameters are refused. Errors are
 `application/problem+json` (RFC 9457).
+
+Where the service is told to require API keys, send one as `Authorization: Bearer`. A key of scope
+`write` may also do what `read` may, and one of `admin` everything. Where requests are limited,
+`RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` (seconds) say how many are left.
 """
+API_KEY = "api_key"
+CLIENT_ERRORS = (
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.TOO_MANY_REQUESTS,
+)
 READ_ERRORS = (HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE)
 BODY_ERRORS = (
     HTTPStatus.BAD_REQUEST,
@@ -55,6 +67,20 @@ IF_NONE_MATCH = {
     "required": False,
     "description": "ETag already held: 304 when it is still the current one.",
     "schema": {"type": "string"},
+}
+IDEMPOTENCY_KEY = {
+    "in": "header",
+    "name": HEADER,
+    "required": False,
+    "description": "Any text of the client's own, so that the request may be sent again: it is "
+    "done once, and the answer is given again. 422 with another request under the same key.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST, "pattern": PATTERN},
+}
+REPLAYED_HEADER = {
+    REPLAYED: {
+        "description": "`true`: the answer was given before, to the same request.",
+        "schema": {"type": "string"},
+    }
 }
 
 
@@ -136,25 +162,53 @@ class Resource(Blueprint):
         errors: tuple[HTTPStatus, ...] = (),
         headers: Mapping[str, Any] | None = None,
         parameters: tuple[Mapping[str, Any], ...] = (),
-        media_type: str | None = None,
+        texts: tuple[str, ...] = (),
+        scope: Scope | None = None,
+        sent_again: bool = False,
+        content: tuple[str, ...] = (),
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare a view: what it takes is checked, what it answers is described.
 
         The view gets the loaded query (unless it takes none) and the loaded body, in that order,
-        before its path parameters by name.
+        before its path parameters by name. The API key needs the `scope`: unless given, `write`
+        for an operation with a body or a version to change, else `read`. One with a body and no
+        version to change, or with `sent_again`, may be sent again under an `Idempotency-Key`.
+        `content`: media types of a body that the view reads itself; `texts`: of an answer that is
+        no JSON.
         """
-        statuses = {*errors, *READ_ERRORS, *(BODY_ERRORS if body else ())}
+        has_body = body is not None or bool(content)
+        changes = has_body or IF_MATCH in parameters
+        posts = sent_again or (has_body and IF_MATCH not in parameters)
+        if posts:
+            parameters = (*parameters, IDEMPOTENCY_KEY)
+            headers = {**(headers or {}), **REPLAYED_HEADER}
+        needed: Scope = scope or ("write" if changes else "read")
+        statuses = {
+            *errors,
+            *READ_ERRORS,
+            *(BODY_ERRORS if has_body else ()),
+            *(CLIENT_ERRORS if needed != "open" else ()),
+        }
 
         def decorate(view: Callable[..., Any]) -> Callable[..., Any]:
-            described: Any = self.response(status, answer, headers=headers, content_type=media_type)
-            described = described(view)
+            described: Any = self.response(status, answer, headers=headers)
+            described = described(repeatable(view) if posts else view)
+            if texts:
+                found = {HTTPStatus(status): {"content": _text_content(texts)}}
+                described = self.doc(responses=found)(described)
             for error in sorted(statuses):
                 described = self.alt_response(error, _component(problems.title(error)))(described)
             if IF_NONE_MATCH in parameters:
                 described = self.alt_response(HTTPStatus.NOT_MODIFIED)(described)
             described = self.doc(
-                operationId=operation_id, summary=summary, description=inspect.getdoc(view)
+                operationId=operation_id,
+                summary=summary,
+                description=inspect.getdoc(view),
+                security=[{API_KEY: [needed]}] if needed != "open" else [],
             )(described)
+            if content:
+                taken = {"required": True, "content": _text_content(content)}
+                described = self.doc(requestBody=taken)(described)
             if body is not None:
                 described = self.arguments(body(), examples=_named(examples))(described)
             if query is not NoQuery:
@@ -166,14 +220,14 @@ class Resource(Blueprint):
             if parameters:
                 arguments = described._apidoc.setdefault("arguments", {})
                 arguments.setdefault("parameters", []).extend(parameters)
-            return cast("Callable[..., Any]", described)
+            return needing(needed, cast("Callable[..., Any]", described))
 
         return decorate
 
 
 def make_api(app: Flask) -> ServiceApi:
     """The API of `app`, to register resources with."""
-    return ServiceApi(
+    api = ServiceApi(
         app,
         spec_kwargs={
             "title": "Inference Advisor",
@@ -184,6 +238,15 @@ def make_api(app: Flask) -> ServiceApi:
             "servers": [{"url": "/"}],
         },
     )
+    api.spec.components.security_scheme(
+        API_KEY,
+        {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "An API key from `advisor keys create`; each operation names its scope.",
+        },
+    )
+    return api
 
 
 def spec_document(app: Flask) -> dict[str, Any]:
@@ -224,6 +287,10 @@ def _first_paragraph(cls: type) -> str:
 
 def _named(examples: Mapping[str, Any] | None) -> dict[str, Any]:
     return {name: {"value": value} for name, value in (examples or {}).items()}
+
+
+def _text_content(media_types: Iterable[str]) -> dict[str, Any]:
+    return {media_type: {"schema": {"type": "string"}} for media_type in media_types}
 
 
 def _without_query(view: Callable[..., Any]) -> Callable[..., Any]:

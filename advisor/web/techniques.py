@@ -58,7 +58,7 @@ def read(name: str) -> Response:
 @blp.route("/advice", methods=["POST"])
 @blp.operation(
     "advise_techniques", "Which techniques would help a plan?", AdviceAnswer,
-    body=AdviceBody, examples=examples.ADVICE,
+    body=AdviceBody, examples=examples.ADVICE, scope="read",
 )  # fmt: skip
 def advise(body: dict[str, Any]) -> Response:
     """Plans anew with each technique that applies, and ranks them by their effect on the plan's

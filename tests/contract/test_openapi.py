@@ -34,10 +34,12 @@ def body_of(operation: dict[str, Any]) -> dict[str, Any]:
     return dict(operation["requestBody"]["content"]["application/json"])
 
 
+FILES = {n for n in OPERATIONS if n.startswith(("import_", "export_"))}
+"""Operations on JSON Lines and CSV: tests/web/test_bulk.py."""
 EXAMPLES = [
     (name, title)
     for name, (_, _, operation) in OPERATIONS.items()
-    if "requestBody" in operation
+    if "requestBody" in operation and name not in FILES
     for title in body_of(operation)["examples"]
 ]
 
@@ -95,7 +97,8 @@ def test_an_operation_is_described_in_full(name: str):
         assert "404" in statuses
     if "requestBody" in operation:
         assert {"400", "411", "413", "415"} <= set(statuses)
-        assert body_of(operation)["examples"]
+        if name not in FILES:
+            assert body_of(operation)["examples"]
 
 
 @each_operation
@@ -189,7 +192,7 @@ def test_what_is_read_is_as_described(client: FlaskClient, name: str):
     query = "?limit=200" if "ETag" in operation["responses"]["200"].get("headers", ()) else ""
     response = client.get(path + query)
     assert response.status_code == 200
-    if name != "get_metrics":
+    if name != "get_metrics" and name not in FILES:
         assert_described(response.get_json(), operation, 200)
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import inspect, text
 
-from advisor.store import checks, plans
+from advisor.store import checks, idempotency, keys, plans
 from advisor.store.engine import make_engine, unit_of_work
 from advisor.store.engine import session_factory as sessions_on
 from advisor.store.errors import DatabaseUnavailable
@@ -43,6 +43,9 @@ def fill(engine):
         model_profiles.create(session, model("llama", "alias"))
         plans.add(session, plans.StoredPlan("1", now, "llama", "cost", "0.1", {}, "{}"))
         checks.add(session, checks.StoredCheck("1", now, {}, {}))
+        claim = idempotency.Claim("ci", "1", "0" * 64)
+        idempotency.claim(session, claim, now, now - timedelta(days=1))
+        keys.add(session, keys.StoredKey("0" * 64, "ci", "read", now, None))
 
 
 def row_counts(engine):
@@ -112,7 +115,6 @@ def test_upgrading_a_current_database_keeps_its_data(engine):
 
 
 def test_names_of_models_become_lower_case_and_lose_none(engine):
-    downgrade(engine, "0001")
     models = {"one": ["one", "ONE", "Other-One"], "two-2": ["two-2", "Two"]}
     with unit_of_work(sessions_on(engine)) as session:
         for name in models:
@@ -122,6 +124,7 @@ def test_names_of_models_become_lower_case_and_lose_none(engine):
             sa.insert(Base.metadata.tables["model_names"]),
             [{"label": label, "model": m} for m, held in models.items() for label in held],
         )
+    downgrade(engine, "0001")
     upgrade(engine)
     with unit_of_work(sessions_on(engine)) as session:
         assert model_profiles.names(session) == ["one", "other-one", "two", "two-2"]

@@ -53,7 +53,7 @@ def test_a_model_of_the_catalogue_is_stored_with_what_follows_from_its_shape(cat
 
 def test_a_profile_is_parsed_once_and_anew_after_a_change(catalogued: Database):
     def resolved() -> HardwareProfile:
-        _, (device,) = lookup.resolve(catalogued, "qwen3-8b", ["l4"])
+        (device,) = lookup.resolve(catalogued, "qwen3-8b", ["l4"]).hardware
         return device
 
     first = resolved()
@@ -64,7 +64,7 @@ def test_a_profile_is_parsed_once_and_anew_after_a_change(catalogued: Database):
 
 
 def test_a_cache_of_profiles_does_not_grow_without_end(catalogued: Database):
-    cache = lookup.ProfileCache(HardwareProfile.from_mapping)
+    cache = lookup.ProfileCache("hardware", HardwareProfile.from_mapping)
     stored = HARDWARE.read(catalogued, "l4")
     kept = [
         cache.profile(type(stored)(f"{i}", stored.document, 1, "user", *[stored.updated_at] * 2))

@@ -78,8 +78,8 @@ def metric(client: FlaskClient, name: str, **labels: str) -> float:
     text = client.get("/metrics").get_data(as_text=True)
     wanted = {f'{key}="{value}"' for key, value in labels.items()}
     for line in text.splitlines():
-        found = re.fullmatch(r"(\w+)\{(.*)\} (\S+)", line)
-        if found and found[1] == name and wanted <= set(found[2].split(",")):
+        found = re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line)
+        if found and found[1] == name and wanted <= set((found[2] or "").split(",")):
             return float(found[3])
     return 0.0
 
@@ -93,6 +93,33 @@ def test_requests_are_counted_by_the_route_and_not_by_the_path(shared_client: Fl
     text = shared_client.get("/metrics").get_data(as_text=True)
     assert "/aaa" not in text
     assert 'advisor_request_seconds_bucket{le="' in text
+
+
+def test_plans_findings_and_the_cache_of_profiles_are_counted(client: FlaskClient):
+    def read() -> list[float]:
+        return [
+            metric(client, "advisor_plan_seconds_count"),
+            metric(client, "advisor_plan_candidates_count"),
+            metric(client, "advisor_plan_candidates_sum"),
+            metric(client, "advisor_findings_total", rule="ambiguous-memory-bound"),
+            metric(client, "advisor_profile_cache_total", kind="hardware", result="hit"),
+            metric(client, "advisor_profile_cache_total", kind="hardware", result="miss"),
+        ]
+
+    plan = {
+        "model": "qwen3-8b",
+        "hardware": ["l4"],
+        "workload": {"request_rate_per_s": 1, "input_tokens": 100, "output_tokens": 50},
+    }
+    before = read()
+    total = 0
+    for _ in range(3):
+        total += client.post("/v1/plans", json=plan).get_json()["candidates_total"]
+    client.post("/v1/terminology/checks", json={"text": "Decode is memory-bound."})
+    grown = [after - then for after, then in zip(read(), before, strict=True)]
+    assert grown[:4] == [3, 3, total, 1]
+    assert grown[4] + grown[5] == 3
+    assert grown[4] >= 2
 
 
 def test_paths_and_methods_that_do_not_exist_make_no_labels(shared_client: FlaskClient):
