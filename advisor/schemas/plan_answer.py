@@ -81,7 +81,7 @@ class RatiosAnswer(Answer):
 
 
 class LatencyAnswer(Answer):
-    """Latency: E2E = TTFT + (output tokens - 1) x TPOT."""
+    """Latency: on average E2E = TTFT + (output tokens - 1) x ITL."""
 
     ttft_ms = Section(StatisticsAnswer, "Time to first token, waiting included.")
     tpot_ms = Section(StatisticsAnswer, "Time per output token, one value per request.")
