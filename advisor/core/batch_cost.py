@@ -26,10 +26,8 @@ def batch_limit(plan: Decision, subject: int) -> dict[str, Any] | None:
 
 
 def _batch(evaluator: Evaluator, layout: int, replicas: int) -> dict[str, Any]:
-    served, tokens = (
-        evaluator.at([(layout, replicas)]).served,
-        evaluator.request.workload.output_tokens.mean,
-    )
+    served = evaluator.at([(layout, replicas)]).served
+    tokens = evaluator.request.workload.output_tokens.mean
     return {
         "max_num_seqs": evaluator.settings[layout].max_num_seqs,
         "output_tokens_per_s": rounded(served.requests_per_s[0] * tokens),

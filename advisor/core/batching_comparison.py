@@ -10,7 +10,7 @@ import numpy as np
 from advisor.core.answer import rounded
 from advisor.core.candidates import Candidates
 from advisor.core.decision import Decision
-from advisor.core.load import NEAR_SATURATION
+from advisor.core.load import open_verdict
 from advisor.core.open_load import split_cv2
 from advisor.core.requests import Requests, sample_requests
 from advisor.core.static_batching import StaticReplica, simulate_static
@@ -63,8 +63,7 @@ def _static(plan: Decision, row: Candidates) -> dict[str, Any]:
     verdict, utilization = str(row.served.verdict[0]), None
     if workload.request_rate_per_s is not None:
         utilization = workload.request_rate_per_s * workload.peak_to_mean / saturation
-        verdict = "near_saturation" if utilization >= NEAR_SATURATION else "stable"
-        verdict = verdict if utilization < 1 else "unstable"
+        verdict = str(open_verdict(np.array(utilization)))
     p95 = (np.nan,) * 3
     requests = _of_one_replica(plan, serving, replica.slots) if request.verify else None
     if requests is not None and verdict != "unstable":

@@ -19,6 +19,12 @@ Index = NDArray[np.int64]
 NEAR_SATURATION = 0.98
 
 
+def open_verdict(utilization: Array) -> NDArray[np.str_]:
+    """What an open load of this share of saturation is, (rows,)."""
+    names = np.where(utilization >= NEAR_SATURATION, "near_saturation", "stable")
+    return np.where(utilization < 1, names, "unstable")
+
+
 @dataclass(frozen=True)
 class Served:
     """What plans do under the load; arrays of shape (rows,), rates for the whole plan.

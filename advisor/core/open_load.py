@@ -25,7 +25,7 @@ from advisor.core.latency import (
     undefined,
 )
 from advisor.core.lengths import Component, RequestClass
-from advisor.core.load import NEAR_SATURATION, Replicas, Served
+from advisor.core.load import Replicas, Served, open_verdict
 from advisor.core.occupancy import States
 from advisor.core.pooling import levelled_cv2, met_in_service, pooled, pooled_wait
 from advisor.core.prompts import MOST_BUSY, Kind, PromptChain, Prompts, solve, states_needed
@@ -108,9 +108,8 @@ def open_load(curves: ServiceCurves, rows: Replicas, columns: int, workload: Wor
         if len(stable) < count:
             latency = _among(latency, stable, count)
             classes = {name: _among(each, stable, count) for name, each in classes.items()}
-    names = np.where(utilization >= NEAR_SATURATION, "near_saturation", "stable")
     return Served(
-        verdict=np.where(utilization < 1, names, "unstable"),
+        verdict=open_verdict(utilization),
         utilization=utilization,
         saturation=saturation,
         requests_per_s=served,

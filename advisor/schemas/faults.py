@@ -7,9 +7,9 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
-from marshmallow import ValidationError
+from marshmallow import Schema, ValidationError
 
-from advisor.core.errors import ABSENT, FieldError
+from advisor.core.errors import ABSENT, FieldError, InvalidInput
 
 MOST_FAULTS = 100
 """More faults than this are not listed: nobody reads them, and a hostile body could cause many."""
@@ -36,6 +36,16 @@ def echo(value: Any) -> Any:
 def field_errors(error: ValidationError) -> tuple[FieldError, ...]:
     """The first 100 faults of a refused document, each with its JSON pointer."""
     return tuple(islice(_walk(error.messages, ""), MOST_FAULTS))
+
+
+def loaded(schema: Schema, document: Any) -> dict[str, Any]:
+    """A document that did not come as the body of a request, loaded. InvalidInput where the body
+    would be refused."""
+    try:
+        found: dict[str, Any] = schema.load(document)
+    except ValidationError as error:
+        raise InvalidInput(*field_errors(error)) from None
+    return found
 
 
 def _walk(messages: Any, pointer: str) -> Iterator[FieldError]:

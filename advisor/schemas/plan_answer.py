@@ -22,6 +22,7 @@ from advisor.schemas.plan_explanation import (
     VERDICTS,
     BatchLimitAnswer,
     CrossingAnswer,
+    DegreesAnswer,
     FormatsAnswer,
     MissedLimitAnswer,
     NextAcceleratorsAnswer,
@@ -248,16 +249,10 @@ class ConfidenceAnswer(Answer):
     output_tokens_per_s = ListOf(Number(), "Of the whole plan.", allow_none=True)
 
 
-class CandidateAnswer(Answer):
+class CandidateAnswer(DegreesAnswer):
     """One plan: so many replicas, so split, on this hardware."""
 
-    hardware = Text("Name of the hardware profile.")
     replicas = Whole()
-    tensor_parallel = Whole()
-    pipeline_parallel = Whole()
-    expert_parallel = Whole()
-    attention_data_parallel = Whole()
-    decode_context_parallel = Whole()
     accelerators = Whole("Replicas x TP x PP.")
     precision = Section(CandidatePrecisionAnswer)
     memory = Section(MemoryAnswer)
@@ -281,15 +276,9 @@ class CandidateAnswer(Answer):
     )
 
 
-class RejectedAnswer(Answer):
+class RejectedAnswer(DegreesAnswer):
     """A layout that cannot serve this, and what would help."""
 
-    hardware = Text("Name of the hardware profile.")
-    tensor_parallel = Whole()
-    pipeline_parallel = Whole()
-    expert_parallel = Whole()
-    attention_data_parallel = Whole()
-    decode_context_parallel = Whole()
     precision = Section(FormatsAnswer)
     code = Text("Stable identifier of the reason.")
     detail = Text("The reason, with figures.")

@@ -19,22 +19,35 @@ class FormatsAnswer(Answer):
     kv_cache = Choice("", KV_PRECISIONS)
 
 
-class WayAnswer(Answer):
-    """So many replicas of a layout."""
+class DegreesAnswer(Answer):
+    """How a layout splits a model over accelerators."""
 
     hardware = Text("Name of the hardware profile.")
-    accelerators = Whole()
-    replicas = Whole()
     tensor_parallel = Whole()
     pipeline_parallel = Whole()
     expert_parallel = Whole()
     attention_data_parallel = Whole()
     decode_context_parallel = Whole()
+
+
+class TailAnswer(Answer):
+    """Latencies of the slower requests."""
+
+    ttft_p95_ms = Number("[ms]", allow_none=True)
+    tpot_p95_ms = Number("[ms]", allow_none=True)
+    e2e_p95_ms = Number("[ms]", allow_none=True)
+
+
+class WayAnswer(DegreesAnswer):
+    """So many replicas of a layout."""
+
+    accelerators = Whole()
+    replicas = Whole()
     precision = Section(FormatsAnswer)
 
 
-class PlanInShortAnswer(WayAnswer):
-    """A plan in its main figures."""
+class FiguresAnswer(TailAnswer):
+    """What a plan costs and does."""
 
     cost_per_hour = DecimalText("Accelerators x price; null: no price.", allow_none=True)
     cost_per_million_output_tokens = DecimalText(
@@ -42,10 +55,11 @@ class PlanInShortAnswer(WayAnswer):
     )
     verdict = Choice("Under this load.", VERDICTS)
     utilization = Number("Load as a share of saturation.", allow_none=True)
-    ttft_p95_ms = Number("[ms]", allow_none=True)
-    tpot_p95_ms = Number("[ms]", allow_none=True)
-    e2e_p95_ms = Number("[ms]", allow_none=True)
     saturation_output_tokens_per_s = Number("The most it serves.", allow_none=True)
+
+
+class PlanInShortAnswer(WayAnswer, FiguresAnswer):
+    """A plan in its main figures."""
 
 
 class CrossingAnswer(Answer):
@@ -63,15 +77,12 @@ class CrossingAnswer(Answer):
     reason = Text("Why the better way never changes; null: it does.", allow_none=True)
 
 
-class BatchAnswer(Answer):
+class BatchAnswer(TailAnswer):
     """A plan with one limit on the sequences that run at once."""
 
     max_num_seqs = Whole("Most sequences in a step.")
     output_tokens_per_s = Number("Under this load.")
     slot_wait_mean_ms = Number("Mean wait for a place [ms]; null: it has no end.", allow_none=True)
-    ttft_p95_ms = Number("[ms]", allow_none=True)
-    tpot_p95_ms = Number("[ms]", allow_none=True)
-    e2e_p95_ms = Number("[ms]", allow_none=True)
 
 
 class BatchLimitAnswer(Answer):
@@ -81,14 +92,11 @@ class BatchLimitAnswer(Answer):
     unlimited = Section(BatchAnswer, "As without SLOs on TPOT.")
 
 
-class ChangeAnswer(Answer):
+class ChangeAnswer(TailAnswer):
     """The figure of another plan less that of the one recommended; null where one has none."""
 
     accelerators = Whole()
     cost_per_hour = DecimalText("", allow_none=True)
-    ttft_p95_ms = Number("[ms]", allow_none=True)
-    tpot_p95_ms = Number("[ms]", allow_none=True)
-    e2e_p95_ms = Number("[ms]", allow_none=True)
     saturation_output_tokens_per_s = Number("The most it serves.", allow_none=True)
 
 

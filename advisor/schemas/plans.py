@@ -10,12 +10,12 @@ from typing import Any
 from marshmallow import ValidationError, post_load, validates_schema
 
 from advisor.core.enumeration import MAX_LAYOUTS
-from advisor.core.errors import FieldError, InvalidInput
+from advisor.core.errors import FieldError
 from advisor.core.workload import EXPLANATIONS, OBJECTIVES, SLO_KEYS, Limits, Serving
 from advisor.schemas.base import Answer, Closed
 from advisor.schemas.common import AnyJson, PageQuery, page_of
 from advisor.schemas.containers import Either, ListOf, MapOf, Section, plain
-from advisor.schemas.faults import fault, field_errors
+from advisor.schemas.faults import fault, loaded
 from advisor.schemas.fields import Choice, Flag, Number, Text, Whole
 from advisor.schemas.hardware import HardwareProfileBody
 from advisor.schemas.models import ModelProfileBody
@@ -92,13 +92,8 @@ class PlanBody(Closed):
 
 
 def loaded_plan(document: Any) -> dict[str, Any]:
-    """A plan request that did not come with a request of its own, loaded. InvalidInput where the
-    body would be refused."""
-    try:
-        found: dict[str, Any] = PlanBody().load(document)
-    except ValidationError as error:
-        raise InvalidInput(*field_errors(error)) from None
-    return found
+    """A plan request that did not come as the body of one; as `loaded`."""
+    return loaded(PlanBody(), document)
 
 
 def _search_size(data: Mapping[str, Any]) -> tuple[int, int]:

@@ -6,7 +6,6 @@ from typing import Any
 
 from marshmallow import ValidationError, validates_schema
 
-from advisor.core.errors import InvalidInput
 from advisor.core.techniques.catalogue import FAMILIES, GROUPS, catalogue
 from advisor.core.techniques.combinations import INTERACTIONS
 from advisor.core.techniques.outcome import MEASURES, ROLES
@@ -16,11 +15,11 @@ from advisor.core.workload import OBJECTIVES
 from advisor.schemas.base import Answer, Closed
 from advisor.schemas.common import AnyJson, MessageAnswer, PageQuery, page_of
 from advisor.schemas.containers import Either, ListOf, Section
-from advisor.schemas.faults import fault, field_errors
-from advisor.schemas.fields import Choice, DecimalText, Flag, Number, Text, Whole
+from advisor.schemas.faults import fault, loaded
+from advisor.schemas.fields import Choice, Flag, Number, Text, Whole
 from advisor.schemas.models import ModelProfileBody
 from advisor.schemas.plan_answer import BatchingAnswer, PlanInputsAnswer
-from advisor.schemas.plan_explanation import VERDICTS, WayAnswer
+from advisor.schemas.plan_explanation import FiguresAnswer, WayAnswer
 from advisor.schemas.plans import PlanBody
 from advisor.schemas.workload import SpeculativeBody
 
@@ -98,13 +97,8 @@ class AdviceBody(Closed):
 
 
 def loaded_advice(document: Any) -> dict[str, Any]:
-    """A request for advice that did not come with a request of its own, loaded. InvalidInput where
-    the body would be refused."""
-    try:
-        found: dict[str, Any] = AdviceBody().load(document)
-    except ValidationError as error:
-        raise InvalidInput(*field_errors(error)) from None
-    return found
+    """A request for advice that did not come as the body of one; as `loaded`."""
+    return loaded(AdviceBody(), document)
 
 
 class PoolAnswer(WayAnswer):
@@ -118,23 +112,13 @@ class PoolAnswer(WayAnswer):
     slots = Whole("Most sequences of a batch [per replica].")
 
 
-class OutcomeAnswer(Answer):
+class OutcomeAnswer(FiguresAnswer):
     """A plan in figures."""
 
     model = Text("Name of the model profile.")
     pools = ListOf(Section(PoolAnswer), "One pool, or a prefill pool and a decode pool.")
     accelerators = Whole("Of all pools.")
-    cost_per_hour = DecimalText("Accelerators x price; null: no price.", allow_none=True)
-    cost_per_million_output_tokens = DecimalText(
-        "The whole cost over the output tokens.", allow_none=True
-    )
-    verdict = Choice("Under this load.", VERDICTS)
-    utilization = Number("Load as a share of saturation.", allow_none=True)
-    ttft_p95_ms = Number("[ms]", allow_none=True)
-    tpot_p95_ms = Number("[ms]", allow_none=True)
-    e2e_p95_ms = Number("[ms]", allow_none=True)
     output_tokens_per_s = Number("Under this load.", allow_none=True)
-    saturation_output_tokens_per_s = Number("The most it serves.", allow_none=True)
     slo_met = Flag("Every SLO is met.")
 
 

@@ -29,8 +29,7 @@ def create(database: Database, ask: Mapping[str, Any]) -> StoredPlan:
     `ask` is a loaded `PlanBody`. No transaction is open while the plan is computed. Raises
     InvalidInput for unknown names and for what the planner refuses.
     """
-    found = resolve(database, ask["model"], ask["hardware"])
-    request = PlanRequest.from_mapping(ask, found.model, found.hardware)
+    found, request = asked(database, ask)
     with metrics.plan_seconds.time():
         answer = _origins(found) | plan(request).as_dict()
     metrics.plan_candidates.observe(answer["candidates_total"])
@@ -38,6 +37,12 @@ def create(database: Database, ask: Mapping[str, Any]) -> StoredPlan:
     with database.writing() as session:
         stored_plans.add(session, stored)
     return stored
+
+
+def asked(database: Database, ask: Mapping[str, Any]) -> tuple[Resolved, PlanRequest]:
+    """The profiles that a loaded `PlanBody` names, and the question. Raises InvalidInput."""
+    found = resolve(database, ask["model"], ask["hardware"])
+    return found, PlanRequest.from_mapping(ask, found.model, found.hardware)
 
 
 def read(database: Database, plan_id: str) -> StoredPlan:
@@ -50,12 +55,17 @@ def read(database: Database, plan_id: str) -> StoredPlan:
 
 def referred(database: Database, plan_id: str) -> dict[str, Any]:
     """The answer of a plan that a request names. InvalidInput at /plan_id without one."""
+    answer: dict[str, Any] = json.loads(named(database, plan_id).answer)
+    return answer
+
+
+def named(database: Database, plan_id: str) -> StoredPlan:
+    """The plan that a request names. InvalidInput at /plan_id without one."""
     try:
-        answer: dict[str, Any] = json.loads(read(database, plan_id).answer)
+        return read(database, plan_id)
     except NotFound:
         error = FieldError("/plan_id", "There is no plan with this id.", given=plan_id)
         raise InvalidInput(error) from None
-    return answer
 
 
 def capacity(database: Database, plan_id: str, load: Loader) -> float:
@@ -66,9 +76,7 @@ def capacity(database: Database, plan_id: str, load: Loader) -> float:
     """
     stored = read(database, plan_id)
     try:
-        ask = load(stored.request)
-        found = resolve(database, ask["model"], ask["hardware"])
-        request = PlanRequest.from_mapping(ask, found.model, found.hardware)
+        _, request = asked(database, load(stored.request))
         return most_served(request, json.loads(stored.answer)["recommended"])
     except InvalidInput as refused:
         detail = f"What this plan can serve is not known any more. {refused.errors[0].detail}"

@@ -11,14 +11,11 @@ from advisor.core.errors import FieldError, InvalidInput
 from advisor.core.techniques.advice import advice
 from advisor.core.techniques.catalogue import catalogue
 from advisor.core.techniques.subject import Given
-from advisor.core.workload import PlanRequest
 from advisor.service import plans
 from advisor.service.database import Database
 from advisor.service.errors import UnknownName
-from advisor.service.lookup import resolve, resolve_model
-from advisor.store.errors import NotFound
+from advisor.service.lookup import resolve_model
 from advisor.store.paging import page_of_names
-from advisor.store.plans import StoredPlan
 
 Loader = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -44,7 +41,7 @@ def advise(database: Database, body: Mapping[str, Any], load: Loader) -> dict[st
 
     InvalidInput for unknown names, and for a plan that cannot be made (any more).
     """
-    stored = None if body["plan_id"] is None else _stored(database, body["plan_id"])
+    stored = None if body["plan_id"] is None else plans.named(database, body["plan_id"])
     smaller = body["distilled_model"]
     given = Given(
         None if smaller is None else resolve_model(database, smaller, "/distilled_model"),
@@ -52,7 +49,7 @@ def advise(database: Database, body: Mapping[str, Any], load: Loader) -> dict[st
         body["prefix_cache_hit"],
     )
     try:
-        request = _request(database, body["plan"] if stored is None else load(stored.request))
+        _, request = plans.asked(database, body["plan"] if stored is None else load(stored.request))
         answer = advice(request, given, body["techniques"], body["objective"])
     except InvalidInput as refused:
         raise refused.under("/plan") if stored is None else _gone(stored.id, refused) from None
@@ -61,19 +58,6 @@ def advise(database: Database, body: Mapping[str, Any], load: Loader) -> dict[st
         then = json.loads(stored.answer)["recommended"]
         answer["warnings"] += _changed(then, answer["before"])
     return answer
-
-
-def _request(database: Database, ask: Mapping[str, Any]) -> PlanRequest:
-    found = resolve(database, ask["model"], ask["hardware"])
-    return PlanRequest.from_mapping(ask, found.model, found.hardware)
-
-
-def _stored(database: Database, plan_id: str) -> StoredPlan:
-    try:
-        return plans.read(database, plan_id)
-    except NotFound:
-        error = FieldError("/plan_id", "There is no plan with this id.", given=plan_id)
-        raise InvalidInput(error) from None
 
 
 def _gone(plan_id: str, refused: InvalidInput) -> InvalidInput:

@@ -18,7 +18,7 @@ from advisor.core.answer import rounded
 from advisor.core.candidates import Candidates
 from advisor.core.evaluation import Evaluator
 from advisor.core.latency import Latency
-from advisor.core.load import NEAR_SATURATION, Served
+from advisor.core.load import Served, open_verdict
 from advisor.core.plans import Plan, plan
 from advisor.core.techniques.outcome import (
     Outcome,
@@ -199,9 +199,7 @@ class TwoPools(Evaluator):
             found |= {"requests_per_s": saturation, "concurrency": times * saturation}
         else:
             utilization = rate * request.workload.peak_to_mean / saturation
-            near = np.where(utilization >= NEAR_SATURATION, "near_saturation", "stable")
-            verdict = np.where(utilization < 1, near, "unstable")
-            found |= {"utilization": utilization, "verdict": verdict}
+            found |= {"utilization": utilization, "verdict": open_verdict(utilization)}
         parts = {
             "ttft": _sum(before, latency["ttft"]),
             "tpot": latency["tpot"],
