@@ -73,13 +73,16 @@ def measured_pairs(technique: str) -> Iterator[tuple[Row, Row]]:
             yield from ((before, after) for after in group if is_step(technique, before, after))
 
 
-def effect(request: PlanRequest, technique: str, setting: dict[str, Any]) -> float | None:
+def effect(
+    request: PlanRequest, technique: str, setting: dict[str, Any], serving: Serving
+) -> float | None:
     """What the technique makes of output tokens a second on the same accelerators, or on twice as
-    many where it splits wider. None where one of the plans cannot be."""
-    found = subject_of(request)
-    before = outcome(found.plan)
+    many where it splits wider, with `serving` as it was run then. None where one of the plans
+    cannot be."""
+    before = outcome(subject_of(request).plan)
     if not isinstance(before, Outcome):
         return None
+    found = subject_of(replace(request, serving=serving))
     offers = tried(technique, found, before, Given())
     (one,) = [each for each in offers if dict(each.setting) == setting]
     after = one.in_place or one.after
@@ -96,7 +99,8 @@ def pairs() -> list[Pair]:
             request = plan_request(before)
             wide = replace(request.limits, max_accelerators=64)
             setting = {name: getattr(after, name)}
-            predicted = effect(replace(request, limits=wide), technique, setting)
+            serving = plan_request(after).serving
+            predicted = effect(replace(request, limits=wide), technique, setting, serving)
             assert before.throughput
             assert after.throughput
             if predicted is not None:
@@ -121,7 +125,7 @@ def one_stream() -> list[Pair]:
             )
             technique, given = row["technique"], row["setting"]
             setting = {_CHANGED[technique]: int(given) if given.isdigit() else given}
-            predicted = effect(request, technique, setting)
+            predicted = effect(request, technique, setting, request.serving)
             assert predicted is not None
             measured = float(row["after_tokens_per_s"]) / float(row["before_tokens_per_s"])
             found.append(Pair(technique, f"gpt-fast {row['model']}", predicted, measured))

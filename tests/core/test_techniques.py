@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -352,6 +353,12 @@ def test_advice_is_plain_json_in_the_checkers_terms(of, on, load, objective):
         assert [each.match for each in check(text) if each.status == "needs_answer"] == []
         assert "nan" not in text
         assert "inf " not in text
+    for each in found["combinations"]:
+        if each["interaction"] != "not_comparable":
+            effect = each["effect"]
+            up = effect["value_after"] > effect["value_before"]
+            assert f" would {'raise' if up else 'lower'} " in each["text"]
+            assert not re.search(r"by -\d", each["text"])
     applying = {each["name"] for each in found["techniques"] if each["applies"]}
     assert {each["technique"] for each in found["not_computable"]} == applying
     assert "quality" in " ".join(each["detail"] for each in found["not_computable"])
@@ -387,7 +394,7 @@ def test_quantized_weights_make_room_for_what_a_smaller_cache_then_fills():
     )
     key = "saturation_output_tokens_per_s"
     assert pair["gain_together"] == pytest.approx((both[key] - now[key]) / 4, rel=1e-4)
-    assert "more than the sum of" in pair["text"]
+    assert "better than the sum" in pair["text"]
 
 
 def test_a_larger_batch_takes_what_drafts_would_have_had_for_nothing():

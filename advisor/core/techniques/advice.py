@@ -46,7 +46,9 @@ def advice(
         "before": None if before is None else dict(before.figures),
         "reason": found if isinstance(found, str) else None,
         "techniques": [_answer(subject, each, currency) for each in ranked],
-        "combinations": [{**each, "text": wording.combination(each)} for each in together],
+        "combinations": [
+            {**each, "text": wording.combination(each, currency)} for each in together
+        ],
         "batching": kinds,
         "disaggregation": details,
         "not_computable": _not_computable(ranked),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -56,8 +57,8 @@ def _answer(pair: Pair, best: Mapping[str, Tried], both: Tried) -> Combined:
     effect = both.effect
     assert effect is not None
     assert both.after is not None
-    gains = [_gain(best[name]) for name in (pair.first, pair.second)]
-    together = _gain(both)
+    gains = [_gain(best[name], effect.measure) for name in (pair.first, pair.second)]
+    together = _gain(both, effect.measure)
     return {
         "techniques": [pair.first, pair.second],
         "setting": dict(both.setting),
@@ -70,16 +71,19 @@ def _answer(pair: Pair, best: Mapping[str, Tried], both: Tried) -> Combined:
     }
 
 
-def _gain(one: Tried) -> float | None:
-    """By how much the measure is better; None where plans are not compared by it."""
-    if one.effect is None or one.effect.gains or one.effect.loses:
+def _gain(one: Tried, measure: str) -> float | None:
+    """By how much the measure is better; None where plans are not compared by it, or not in
+    figures."""
+    effect = one.effect
+    if effect is None or effect.gains or effect.loses or effect.measure != measure:
         return None
-    return gained(one.effect.measure, one.effect.before, one.effect.after)
+    gain = gained(measure, effect.before, effect.after)
+    return gain if math.isfinite(gain) else None
 
 
 def _interaction(before: float, gains: Sequence[float | None], together: float | None) -> str:
-    known = [gain for gain in gains if gain is not None and abs(gain) < float("inf")]
-    if together is None or len(known) < len(gains) or not abs(together) < float("inf"):
+    known = [gain for gain in gains if gain is not None]
+    if together is None or len(known) < len(gains):
         return INTERACTIONS[3]
     more = together - sum(known)
     if abs(more) <= TIE * abs(before):
@@ -88,4 +92,4 @@ def _interaction(before: float, gains: Sequence[float | None], together: float |
 
 
 def _number(value: float | None) -> float | None:
-    return None if value is None or not abs(value) < float("inf") else rounded(value)
+    return None if value is None else rounded(value)

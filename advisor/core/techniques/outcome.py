@@ -34,8 +34,11 @@ MEASURES = (
 `balanced` weighs, under their square root; `worst_limit` is what a plan has over the limit that it
 misses by most, where no plan keeps all."""
 
+COSTS = ("cost_per_hour", "cost_per_million_output_tokens")
+"""Measures in the currency of the price."""
+
 _PER_LOAD = {
-    "cost": ("cost_per_hour", "cost_per_million_output_tokens"),
+    "cost": COSTS,
     "latency": ("e2e_p95_ms", "time_in_service_ms"),
     "throughput": (_MORE_IS_BETTER, _MORE_IS_BETTER),
     "balanced": ("cost_per_hour_times_e2e", "cost_per_million_times_time"),
@@ -62,7 +65,7 @@ class Outcome:
             return self.excess
         if measure == _MORE_IS_BETTER:
             return self.per_accelerator
-        if measure in _PER_LOAD["cost"]:
+        if measure in COSTS:
             return self.cost
         latency = self.slowness * MS_PER_S
         return latency if measure in _PER_LOAD["latency"] else math.sqrt(self.cost * latency)

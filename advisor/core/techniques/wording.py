@@ -9,7 +9,7 @@ from typing import Any
 from advisor.core.comparison import in_short
 from advisor.core.techniques.catalogue import catalogue
 from advisor.core.techniques.evaluation import Tried
-from advisor.core.techniques.outcome import WORST_LIMIT, Effect, Outcome
+from advisor.core.techniques.outcome import COSTS, WORST_LIMIT, Effect, Outcome, gained
 from advisor.core.units import rounded_plain
 
 Figures = Mapping[str, Any]
@@ -67,9 +67,7 @@ def _setting(setting: Mapping[str, Any]) -> str:
 
 
 def _objective(effect: Effect, after: Outcome, currency: str | None) -> str:
-    measure, unit = _MEASURES[effect.measure]
-    if effect.measure.startswith("cost_per") and currency and not unit:
-        unit = f" {currency}" if "times" not in effect.measure else ""
+    measure, unit = _measure(effect.measure, currency)
     where = pools_in_short(after.figures)
     if effect.gains:
         return f"would give a plan within every limit, where there is none now: {where}."
@@ -89,6 +87,14 @@ def _objective(effect: Effect, after: Outcome, currency: str | None) -> str:
     if effect.verdict == "no_change":
         return f"would not move {measure}, {before}{unit} now, by as much as 0.5 %: {where}."
     return f"would take {measure} from {before} to {then}{unit} ({effect.change:+.0%}): {where}."
+
+
+def _measure(name: str, currency: str | None) -> tuple[str, str]:
+    """What a measure is called, and its unit."""
+    measure, unit = _MEASURES[name]
+    if name in COSTS and currency:
+        unit = f" {currency}"
+    return measure, unit
 
 
 def pools_in_short(figures: Figures) -> str:
@@ -113,20 +119,37 @@ def _in_place(before: Figures, after: Figures) -> str:
     return f"On the same accelerators, split as they are, it takes {', '.join(moved)}."
 
 
-def combination(found: Mapping[str, Any]) -> str:
+def combination(found: Mapping[str, Any], currency: str | None) -> str:
     """Two techniques at once, in a sentence."""
     one, other = (catalogue()[name].title for name in found["techniques"])
     second = other if other[1].isupper() else other[0].lower() + other[1:]
     both = f"{one} with {second} ({_setting(found['setting'])})"
-    times, kind = found["effect"]["times_better"], found["interaction"]
-    if kind == "not_comparable" or times is None:
+    interaction = _INTERACTIONS.get(found["interaction"])
+    if interaction is None:
         return f"{both}: {found['how']} The plans are not within the same limits."
-    alone = " and ".join(rounded_plain(gain) for gain in found["gains"])
-    compared = {"more_than_the_sum": "more than", "less_than_the_sum": "less than"}
-    return (
-        f"{both} gains {rounded_plain(found['gain_together'])}, {compared.get(kind, 'as much as')} "
-        f"the sum of {alone} by themselves. {found['how']}"
+    measure = found["effect"]["measure"]
+    named, unit = _measure(measure, currency)
+    together, first, last = (
+        _moved(measure, gain) for gain in (found["gain_together"], *found["gains"])
     )
+    return (
+        f"{both} would {together[0]} {named} by {together[1]}{unit}; by themselves the first would "
+        f"{first[0]} it by {first[1]} and the second {last[0]} it by {last[1]}, so that together "
+        f"they do {interaction} the sum. {found['how']}"
+    )
+
+
+_INTERACTIONS = {
+    "more_than_the_sum": "better than",
+    "less_than_the_sum": "worse than",
+    "the_sum": "as well as",
+}
+
+
+def _moved(measure: str, gain: float) -> tuple[str, str]:
+    """Which way a gain moves a measure, and by how much."""
+    upwards = (gain > 0) == (gained(measure, 0.0, 1.0) > 0)
+    return "raise" if upwards and gain else "lower", rounded_plain(abs(gain))
 
 
 def batching(kinds: Sequence[Mapping[str, Any]]) -> list[str]:
