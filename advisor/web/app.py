@@ -14,6 +14,7 @@ from advisor.web import (
     compression,
     docs,
     economics,
+    explorer,
     hardware_profiles,
     health,
     history,
@@ -76,4 +77,5 @@ def create_app(settings: Settings | None = None) -> Flask:
     for resource in RESOURCES:
         api.register_blueprint(resource)
     docs.register(app)
+    explorer.register(app, settings.explorer)
     return app

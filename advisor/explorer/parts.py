@@ -1,0 +1,166 @@
+"""Pieces that every page is made of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from dash import dcc, html
+
+from advisor.charts.chart import Cell, Chart, Table
+from advisor.explorer.attributes import attributes
+from advisor.explorer.figures import CONFIGURATION, figure_of
+
+Children = list[Any]
+
+
+def panel(title: str, *children: Any, kind: str = "panel") -> html.Section:
+    """A part of the answer under a heading."""
+    return html.Section([html.H2(title), *children], className=kind)
+
+
+def folded(title: str, *children: Any, **options: Any) -> html.Details:
+    """What is there for who wants it."""
+    return html.Details([html.Summary(title), *children], **options)
+
+
+def bullets(sentences: Iterable[str]) -> html.Ul:
+    """Sentences, one below the other."""
+    return html.Ul([html.Li(each) for each in sentences])
+
+
+def messages(title: str, found: Sequence[dict[str, str]], *, kind: str = "") -> Children:
+    """Warnings or assumptions of an answer, where there are any."""
+    if not found:
+        return []
+    return [folded(f"{title} ({len(found)})", bullets(m["detail"] for m in found),
+                   className=kind, open=kind == "warnings")]  # fmt: skip
+
+
+def figures_list(pairs: Iterable[tuple[str, str, str]]) -> html.Dl:
+    """Figures as name, value and what to know of it."""
+    return html.Dl(
+        [
+            html.Div([html.Dt(name), html.Dd([html.Strong(value), html.Span(note)])])
+            for name, value, note in pairs
+        ],
+        className="figures",
+    )
+
+
+def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], *,
+          emphasis: int | None = None) -> html.Div:  # fmt: skip
+    """A table whose first column names its rows; `emphasis` is the row that stands out."""
+    body = [
+        html.Tr(
+            [html.Th(row[0], scope="row"), *(html.Td(cell) for cell in row[1:])],
+            className="emphasis" if place == emphasis else "",
+        )
+        for place, row in enumerate(rows)
+    ]
+    head = html.Thead(html.Tr([html.Th(each, scope="col") for each in heads]))
+    return scrolled(html.Table([html.Caption(caption), head, html.Tbody(body)]), caption)
+
+
+def picture(chart: Chart, *, level: int = 3) -> html.Figure:
+    """A chart with its sentence, its table and buttons that save it."""
+    heading = {2: html.H2, 3: html.H3}[level]
+    return html.Figure(
+        [
+            heading(chart.title),
+            html.Div(
+                dcc.Graph(figure=figure_of(chart), config=CONFIGURATION, responsive=True,
+                          className="graph"),
+                role="img", **attributes(aria_label=chart.summary),
+            ),
+            html.Figcaption([html.P(chart.summary), *(html.P(n, className="hint")
+                                                      for n in chart.notes)]),
+            _exports(("svg", "SVG"), ("png", "PNG"), ("csv", "CSV"), ("json", "JSON"),
+                     name=chart.name),
+            folded("The figures as a table", _chart_table(chart.table, chart.title)),
+        ],
+        className="picture", id=f"picture-{chart.name}",
+    )  # fmt: skip
+
+
+def copyable(title: str, text: str, *, name: str, before: Iterable[Any] = (),
+             after: Iterable[Any] = ()) -> html.Section:  # fmt: skip
+    """A text to take away, with what stands before and after it."""
+    return html.Section(
+        [html.H2(title), *before, taken(text, ("copy", "Copy"), name=name), *after],
+        className="panel",
+    )
+
+
+def taken(text: str, *exports: tuple[str, str], name: str) -> html.Div:
+    """A text as it is, with buttons that take it away."""
+    return html.Div(
+        [html.Pre(text, tabIndex=0, **attributes(aria_label=name)), _exports(*exports, name=name)],
+        className="taken",
+    )
+
+
+def alert(sentence: str, others: Iterable[str] = ()) -> html.Div:
+    """What keeps a request from being answered."""
+    return html.Div([html.P(sentence), bullets(others)], className="alert", role="alert")
+
+
+def said(value: Cell) -> str:
+    """A figure as people read it: four significant digits, thousands apart."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def percent(share: float | str | None) -> str:
+    """A share in percent."""
+    return "–" if share is None else f"{100 * float(share):.0f} %"
+
+
+def money(amount: str | None, currency: str | None) -> str:
+    """An amount as people read it."""
+    if amount is None:
+        return "no price"
+    value = float(amount)
+    text = f"{value:,.2f}" if value >= 1 or value == 0 else f"{value:.3g}"
+    return f"{text} {currency}"
+
+
+def _exports(*kinds: tuple[str, str], name: str) -> html.Div:
+    """Buttons that the page's script serves."""
+    return html.Div(
+        [
+            html.Button(label, type="button", className="export",
+                        **attributes(data_export=kind, data_name=name,
+                                     aria_label=f"{label}: {name.replace('_', ' ')}"))
+            for kind, label in kinds
+        ],
+        className="exports",
+    )  # fmt: skip
+
+
+def _chart_table(content: Table, caption: str) -> html.Div:
+    """The figures of a chart; each cell also holds its figure in full, for who saves it."""
+    heads = [
+        html.Th(c.label, scope="col", **attributes(data_value=c.name)) for c in content.columns
+    ]
+    rows = [
+        html.Tr([html.Td(said(cell), **attributes(data_value=json.dumps(cell))) for cell in row])
+        for row in content.rows
+    ]
+    return scrolled(html.Table([html.Caption(caption), html.Thead(html.Tr(heads)),
+                                html.Tbody(rows)]), caption)  # fmt: skip
+
+
+def scrolled(content: html.Table, label: str) -> html.Div:
+    """A table that scrolls by itself where it is wider than the page, by keyboard too."""
+    return html.Div(
+        content, className="scrolling", tabIndex=0, role="region", **attributes(aria_label=label)
+    )
