@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
+from dash.exceptions import PreventUpdate
 from flask import Flask, request
 
 from advisor.core.errors import InvalidInput
@@ -115,6 +116,8 @@ def _safe(callback: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(*args: Any) -> Any:
         try:
             return callback(*args)
+        except PreventUpdate:
+            raise
         except Exception as error:
             raise Failed(error) from error
 
@@ -131,11 +134,11 @@ def _opened(services: Services, path: str, search: str) -> tuple[Any, Any, Any]:
     shown, errors = _answered(services, page, values)
     filled = form(page.groups, values, choices, errors)
     content = [
-        html.Div([html.H1(page.title), html.P(page.lead, className="lead"), filled],
-                 className="asked"),
-        html.Div([html.P(shown.sentence, id="sentence", role="status", className="sentence"),
-                  html.Div(shown.parts, id="answer")], className="answered"),
-    ]  # fmt: skip
+        html.Div([html.H1(page.title), html.P(page.lead, className="lead")], className="head"),
+        html.P(shown.sentence, id="sentence", role="status"),
+        filled,
+        html.Div(shown.parts, id="answer"),
+    ]
     return _header(page), content, query_of(values)
 
 
@@ -143,12 +146,12 @@ def _changed(services: Services, path: str, before: str) -> tuple[Any, ...]:
     """The answer to a form that has changed."""
     page = _page_at(path)
     if page is None:
-        return no_update, [no_update for _ in ctx.outputs_list[1]], no_update, no_update
+        raise PreventUpdate
     values = _given(page)
     query = query_of(values)
     if query == before:
         # Controls that have only just been shown report themselves.
-        return no_update, [no_update for _ in ctx.outputs_list[1]], no_update, no_update
+        raise PreventUpdate
     shown, errors = _answered(services, page, values)
     told = [errors.get(each["id"]["error"], "") for each in ctx.outputs_list[1]]
     return shown.parts, told, shown.sentence, query

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,7 +36,7 @@ def ask(services: Services, question: Question) -> Shown:
         _why(answer),
         _alternatives(answer),
         *pictures(answer),
-        _taken(services, question, answer),
+        _taken(services, question),
     ]
     return Shown(_sentence(answer), shown)
 
@@ -132,8 +131,8 @@ def _row(each: Candidate, first: Candidate) -> tuple[Any, ...]:
     )
 
 
-def _taken(services: Services, question: Question, answer: Mapping[str, Any]) -> html.Section:
-    """The same request as a shell command, and what the service would keep."""
+def _taken(services: Services, question: Question) -> html.Section:
+    """The same request as a shell command, and a button that posts it."""
     command = curl(f"{question.address}/v1/plans", question.body, with_key=services.needs_key)
     keep = html.Div(
         [
@@ -144,11 +143,7 @@ def _taken(services: Services, question: Question, answer: Mapping[str, Any]) ->
         ],
         className="keeping",
     )  # fmt: skip
-    text = json.dumps(answer, indent=1)
-    whole = parts.folded(
-        "The whole answer", parts.taken(text, ("text", "JSON"), name="plan_answer")
-    )
-    return parts.copyable("As curl", command, name="plan_request", before=[keep], after=[whole])
+    return parts.copyable("As curl", command, name="plan_request", before=[keep])
 
 
 def _ms(value: float | None) -> str:

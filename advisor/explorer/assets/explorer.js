@@ -89,10 +89,6 @@
       const items = lines.map((line) => Object.fromEntries(line.map((v, i) => [heads[i], v])));
       save(`${name}.json`, "application/json", JSON.stringify(items, null, 1));
     },
-    text: (button, name) => {
-      const { textContent } = button.closest(".taken").querySelector("pre");
-      save(`${name}.json`, "application/json", textContent);
-    },
     svg: (button, name) => image(button, name, "svg"),
     png: (button, name) => image(button, name, "png"),
     copy: async (button) => {
