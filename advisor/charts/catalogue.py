@@ -35,3 +35,19 @@ def charts(answer: Mapping[str, Any], makers: Mapping[str, Maker]) -> list[Chart
     """Every chart that the answer has the figures of."""
     made = (make(answer) for make in makers.values())
     return [chart for chart in made if chart is not None]
+
+
+NEEDS_FIGURES = ("load_curve", "replicas_vs_tensor_parallel", "roofline")
+"""Charts of a plan that show what its answer alone does not carry."""
+
+_WHY_NOT = {
+    "pareto": "No candidate carries this load, so none has a latency.",
+    "replicas_vs_tensor_parallel": "There is one way to spend these accelerators.",
+}
+
+
+def why_not(name: str, answer: Mapping[str, Any]) -> str:
+    """Why the answer of a plan, with its figures, has not this chart."""
+    if not answer["candidates"]:
+        return "No layout can serve this: there is no plan to show."
+    return _WHY_NOT[name]

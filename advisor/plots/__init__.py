@@ -6,10 +6,13 @@ One code draws every chart. matplotlib is imported when something is drawn.
 from __future__ import annotations
 
 from importlib.util import find_spec
+from threading import Lock
 
 from advisor.charts.chart import Chart
 
 FORMATS = ("svg", "png")
+_DRAWING = Lock()
+"""matplotlib's settings are those of the whole process: one picture at a time."""
 INSTALL = "pip install 'inference-advisor[plots]'"
 
 
@@ -31,4 +34,5 @@ def draw(chart: Chart, form: str) -> bytes:
         raise PlotsMissing
     from advisor.plots.output import rendered
 
-    return rendered(chart, form)
+    with _DRAWING:
+        return rendered(chart, form)
