@@ -36,6 +36,23 @@ def subject(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return found
 
 
-def standing(answer: Mapping[str, Any]) -> str:
-    """What the subject is."""
-    return "recommended" if answer["recommended"] else "nearest"
+def the_plan(answer: Mapping[str, Any]) -> str:
+    """The subject, and what it is."""
+    plan = subject(answer)
+    assert plan is not None
+    return f"{'Recommended' if answer['recommended'] else 'Nearest'}, {named(plan)}"
+
+
+def scaled(largest: float, unit: str | None) -> tuple[float, str | None]:
+    """What to divide figures up to `largest` by so that they are read easily, and their unit."""
+    for factor, word in ((1e9, "billion"), (1e6, "million"), (1e3, "thousand")):
+        if largest >= 2 * factor:
+            return factor, word if unit is None else f"{word} {unit}"
+    return 1.0, unit
+
+
+def spoken(value: float) -> str:
+    """A large figure as it is said: 5.58 million."""
+    factor, word = scaled(abs(value) * 2, None)
+    text = figure(value / factor)
+    return f"{text} {word}" if word else text

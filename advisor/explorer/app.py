@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
-from urllib.parse import urlsplit
 
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.exceptions import PreventUpdate
@@ -14,9 +13,10 @@ from flask import Flask, request
 from advisor.core.errors import InvalidInput
 from advisor.explorer import economics_pages, plan_page, terminology_page
 from advisor.explorer.attributes import attributes
+from advisor.explorer.fields import Field
 from advisor.explorer.forms import form
 from advisor.explorer.pages import Page, Question, Services, Shown
-from advisor.explorer.parts import alert
+from advisor.explorer.parts import alert, pictures
 from advisor.explorer.requests import body_of, placed, text_of
 from advisor.explorer.state import Values, fields_of, query_of, values_of
 from advisor.service.profiles import HARDWARE, MODELS, ProfileKind
@@ -102,7 +102,12 @@ def _register(dash: Dash, services: Services) -> None:
         Output("sentence", "children"), Output("query", "data", allow_duplicate=True),
         Input({"field": ALL}, "value"), Input({"answer": ALL}, "value"),
         State("address", "pathname"), State("query", "data"), prevent_initial_call=True,
-    )(_safe(lambda _, __, path, query: _changed(services, path, query or "")))  # fmt: skip
+    )(_safe(lambda _, __, path, query: _changed(services, path, query)))  # fmt: skip
+    # Words first: the pictures follow them.
+    dash.callback(
+        Output("pictures", "children"), Input("query", "data"), State("address", "pathname"),
+        prevent_initial_call=True,
+    )(_safe(lambda query, path: _pictured(services, path, query)))  # fmt: skip
     dash.clientside_callback(
         ClientsideFunction("explorer", "remember"),
         Output("shown", "data"), Input("query", "data"), prevent_initial_call=True,
@@ -137,7 +142,7 @@ def _opened(services: Services, path: str, search: str) -> tuple[Any, Any, Any]:
         html.Div([html.H1(page.title), html.P(page.lead, className="lead")], className="head"),
         html.P(shown.sentence, id="sentence", role="status"),
         filled,
-        html.Div(shown.parts, id="answer"),
+        html.Div([html.Div(shown.parts, id="answer"), html.Div(id="pictures")]),
     ]
     return _header(page), content, query_of(values)
 
@@ -176,23 +181,42 @@ def _given(page: Page) -> Values:
     return found
 
 
+def _pictured(services: Services, path: str, query: str) -> list[Any]:
+    """The pictures of what an address asks; none where it cannot be answered."""
+    page = _page_at(path)
+    if page is None:
+        raise PreventUpdate
+    try:
+        question = _question(services, page, values_of(page.groups, query))
+        return pictures(page.picture(services, question))
+    except InvalidInput:
+        return []
+
+
+def _question(services: Services, page: Page, values: Values) -> Question:
+    body = body_of(fields_of(page.groups), values, services.parse)
+    document = services.parse(text_of(body).encode())
+    return Question(values, body, document, request.host_url.rstrip("/"))
+
+
 def _answered(services: Services, page: Page, values: Values) -> tuple[Shown, dict[str, str]]:
     """The answer to the values of a form, or what is wrong with them, by field."""
-    fields = fields_of(page.groups)
     try:
-        body = body_of(fields, values, services.parse)
-        document = services.parse(text_of(body).encode())
-        address = "{0.scheme}://{0.netloc}".format(urlsplit(request.host_url))
-        return page.ask(services, Question(values, body, document, address)), {}
+        return page.ask(services, _question(services, page, values)), {}
     except InvalidInput as refused:
-        by_field, others = placed(refused.errors, fields)
-        count = len(refused.errors)
-        wrong = "One field cannot be accepted." if count == 1 else (
-            f"{count} fields cannot be accepted.")  # fmt: skip
-        named = [f"{field.label}: {' '.join(by_field[field.name])}" for field in fields
-                 if field.name in by_field]  # fmt: skip
-        told = {name: " ".join(each) for name, each in by_field.items()}
-        return Shown(wrong, [alert("This keeps it from being answered:", [*named, *others])]), told
+        return _refused(refused, fields_of(page.groups))
+
+
+def _refused(refused: InvalidInput, fields: list[Field]) -> tuple[Shown, dict[str, str]]:
+    """What is wrong, above the answer's place and for each field."""
+    by_field, others = placed(refused.errors, fields)
+    count = len(refused.errors)
+    sentence = (
+        "One field cannot be accepted." if count == 1 else f"{count} fields cannot be accepted."
+    )
+    told = {name: " ".join(each) for name, each in by_field.items()}
+    named = [f"{field.label}: {told[field.name]}" for field in fields if field.name in told]
+    return Shown(sentence, [alert("This keeps it from being answered:", [*named, *others])]), told
 
 
 def _page_at(path: str) -> Page | None:

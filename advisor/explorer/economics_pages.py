@@ -7,8 +7,9 @@ from typing import Any
 
 from dash import html
 
+from advisor.charts.catalogue import OF_ECONOMICS, charts
+from advisor.charts.chart import Chart
 from advisor.explorer import fields, parts
-from advisor.explorer.economics_pictures import break_even_pictures, self_host_pictures
 from advisor.explorer.pages import Page, Question, Services, Shown
 from advisor.explorer.requests import curl
 from advisor.schemas.economics.break_even import BreakEvenBody, SensitivityBody
@@ -22,26 +23,39 @@ Answer = Mapping[str, Any]
 
 
 def ask_break_even(services: Services, question: Question) -> Shown:
-    """Break-even over volume and time, and which input matters most."""
-    plain = {name: value for name, value in question.document.items() if name != "swing"}
-    answer = service.break_even(services.database, loaded(BreakEvenBody(), plain))
-    swung = None
-    if "swing" in question.document:
-        body = loaded(SensitivityBody(), question.document)
-        swung = service.sensitivity(services.database, body)
-    posted = {name: value for name, value in question.body.items() if name != "swing"}
+    """Break-even over volume and time."""
+    answer = _break_even(services, question)
+    posted = _but_swing(question.body)
     requests = [("break-even", posted)]
-    if swung is not None:
+    if "swing" in question.body:
         requests.append(("sensitivity", dict(question.body)))
     return Shown(
         _break_even_sentence(answer),
         [
             _break_even_figures(answer),
-            *break_even_pictures(answer, swung),
             _left_out(answer),
             _taken(services, question, requests),
         ],
     )
+
+
+def picture_break_even(services: Services, question: Question) -> list[Chart]:
+    """Break-even over volume and time, and which input matters most."""
+    found = charts(_break_even(services, question), OF_ECONOMICS)
+    if "swing" not in question.document:
+        return found
+    body = loaded(SensitivityBody(), question.document)
+    return found + charts(service.sensitivity(services.database, body), OF_ECONOMICS)
+
+
+def _break_even(services: Services, question: Question) -> Answer:
+    body = loaded(BreakEvenBody(), _but_swing(question.document))
+    return service.break_even(services.database, body)
+
+
+def _but_swing(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The break-even question of a sensitivity."""
+    return {name: value for name, value in body.items() if name != "swing"}
 
 
 def _break_even_sentence(answer: Answer) -> str:
@@ -83,17 +97,25 @@ def _break_even_figures(answer: Answer) -> html.Section:
 
 def ask_self_host(services: Services, question: Question) -> Shown:
     """The volumes at which an API or own replicas are cheaper."""
-    body = loaded(SelfHostBody(), question.document)
-    answer = self_host.self_host_or_api(services.database, body, loaded_plan)
+    answer = _self_host(services, question)
     return Shown(
         _self_host_sentence(answer),
         [
             _self_host_figures(answer),
-            *self_host_pictures(answer),
             _left_out(answer),
             _taken(services, question, [("self-host-vs-api", dict(question.body))]),
         ],
     )
+
+
+def picture_self_host(services: Services, question: Question) -> list[Chart]:
+    """Both bills by volume."""
+    return charts(_self_host(services, question), OF_ECONOMICS)
+
+
+def _self_host(services: Services, question: Question) -> Answer:
+    body = loaded(SelfHostBody(), question.document)
+    return self_host.self_host_or_api(services.database, body, loaded_plan)
 
 
 def _self_host_sentence(answer: Answer) -> str:
@@ -162,10 +184,10 @@ def _count(value: Any) -> str:
 BREAK_EVEN = Page(
     "break-even", "Break-even",
     "After how many calls, and when, has a model paid for its training? Which input matters most?",
-    fields.BREAK_EVEN, ask_break_even,
+    fields.BREAK_EVEN, ask_break_even, picture_break_even,
 )  # fmt: skip
 SELF_HOST = Page(
     "self-host", "Self-host or API",
     "Replicas come whole: at which volumes are they cheaper than an API, and at which not?",
-    fields.SELF_HOST, ask_self_host,
+    fields.SELF_HOST, ask_self_host, picture_self_host,
 )  # fmt: skip

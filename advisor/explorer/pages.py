@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from advisor.charts.chart import Chart
 from advisor.core.terminology.vocabulary import Vocabulary
 from advisor.explorer.fields import Group
 from advisor.explorer.requests import Parse
@@ -45,11 +46,12 @@ class Shown:
 
 @dataclass(frozen=True)
 class Page:
-    """One page. `ask` answers a question by the service's own functions; it raises InvalidInput as
-    they do."""
+    """One page. `ask` answers a question by the service's own functions, `picture` gives the charts
+    of the answer; both raise InvalidInput as the service does."""
 
     path: str
     title: str
     lead: str
     groups: tuple[Group, ...]
     ask: Callable[[Services, Question], Shown]
+    picture: Callable[[Services, Question], list[Chart]]

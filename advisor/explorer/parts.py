@@ -63,12 +63,11 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], *,
     return scrolled(html.Table([html.Caption(caption), head, html.Tbody(body)]), caption)
 
 
-def picture(chart: Chart, *, level: int = 3) -> html.Figure:
+def picture(chart: Chart) -> html.Figure:
     """A chart with its sentence, its table and buttons that save it."""
-    heading = {2: html.H2, 3: html.H3}[level]
     return html.Figure(
         [
-            heading(chart.title),
+            html.H3(chart.title),
             html.Div(
                 dcc.Graph(figure=figure_of(chart), config=CONFIGURATION, responsive=True,
                           className="graph"),
@@ -82,6 +81,13 @@ def picture(chart: Chart, *, level: int = 3) -> html.Figure:
         ],
         className="picture", id=f"picture-{chart.name}",
     )  # fmt: skip
+
+
+def pictures(charts: Sequence[Chart]) -> Children:
+    """A panel with charts, where there are any."""
+    if not charts:
+        return []
+    return [panel("Pictures", *(picture(each) for each in charts))]
 
 
 def copyable(title: str, text: str, *, name: str, before: Iterable[Any] = (),

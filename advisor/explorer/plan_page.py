@@ -7,14 +7,14 @@ from typing import Any
 
 from dash import html
 
+from advisor.charts.chart import Chart
 from advisor.core.comparison import in_short
 from advisor.explorer import fields, parts
 from advisor.explorer.attributes import attributes
 from advisor.explorer.pages import Page, Question, Services, Shown
-from advisor.explorer.plan_pictures import pictures
 from advisor.explorer.requests import curl, text_of
 from advisor.schemas.plans import loaded_plan
-from advisor.service import plans
+from advisor.service import charts, plans
 
 Candidate = Mapping[str, Any]
 MOST_ALTERNATIVES = 8
@@ -29,16 +29,20 @@ _HEADS = ("Plan", "Cost per hour", "Against the first", "TTFT p95 [ms]", "TPOT p
 
 def ask(services: Services, question: Question) -> Shown:
     """The plan, shown."""
-    answer = plans.evaluate(services.database, loaded_plan(question.document))
+    _, answer = plans.evaluate(services.database, loaded_plan(question.document))
     best = answer["recommended"]
     shown = [
         _verdict(answer) if best is None else _recommended(best),
         _why(answer),
         _alternatives(answer),
-        *pictures(answer),
         _taken(services, question),
     ]
     return Shown(_sentence(answer), shown)
+
+
+def picture(services: Services, question: Question) -> list[Chart]:
+    """The charts of the plan."""
+    return charts.of_question(services.database, loaded_plan(question.document))
 
 
 def _sentence(answer: Mapping[str, Any]) -> str:
@@ -168,5 +172,5 @@ PAGE = Page(
     "", "Plan",
     "Name a model, accelerators, a load and latency bounds: what to run, why, and what else it "
     "could be.",
-    fields.PLAN, ask,
+    fields.PLAN, ask, picture,
 )  # fmt: skip

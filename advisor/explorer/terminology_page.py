@@ -134,5 +134,5 @@ def _word(sense: str) -> str:
 PAGE = Page(
     "terminology", "Terminology",
     "Which claims in a text do readers take in more than one way, and what would each way change?",
-    fields.TERMINOLOGY, ask,
+    fields.TERMINOLOGY, ask, lambda *_: [],
 )  # fmt: skip
