@@ -141,7 +141,7 @@ def _self_host_figures(answer: Answer) -> html.Section:
          "–" if each["replicas"] is None else f"{each['replicas']}")
         for each in answer["intervals"]
     ]  # fmt: skip
-    heads = ("Requests per month", "Cheaper", "Replicas")
+    heads = [(title, title) for title in ("Requests per month", "Cheaper", "Replicas")]
     return parts.panel(
         "Who is cheaper?",
         *([html.P(answer["reason"])] if answer["reason"] else []),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
@@ -17,21 +18,28 @@ PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a6761d", "#56b4e9", "#7
 """Okabe and Ito's colours, which people who see few colours tell apart; the two that are too
 light on white are a brown and a grey here."""
 MARKERS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "star", "hexagon")
+PATTERNS = ("", "/", ".", "x", "-", "+")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 TEXT = "#595f69"
 GRID = "rgba(128,136,150,0.3)"
 LIMIT = "#b3261e"
 CLEAR = "rgba(0,0,0,0)"
-HEIGHT_PX = 380
+HEIGHT_PX = 400
+ROW_PX = 16
+NARROW_DECADES = 1.5
+"""A logarithmic axis over less has labels between its powers of ten."""
+MOST_MARKERS = 8
+STACK_WIDTH = 0.5
 
 
 def figure_of(chart: Chart) -> dict[str, Any]:
     """The figure, as the JSON that plotly takes. It says nothing of colours of the page behind."""
     traces = [trace for n, each in enumerate(chart.series) for trace in _traces(each, n, chart)]
-    marks = [_mark(line, chart) for line in chart.lines]
+    marks = list(_marks(chart))
+    rows = sum(line.axis == "x" for line in chart.lines)
     layout = {
         "height": HEIGHT_PX,
-        "margin": {"l": 56, "r": 16, "t": 24, "b": 52},
+        "margin": {"l": 56, "r": 16, "t": 16 + ROW_PX * rows, "b": 52},
         "paper_bgcolor": CLEAR,
         "plot_bgcolor": CLEAR,
         "font": {"color": TEXT, "family": "system-ui, sans-serif", "size": 13},
@@ -40,15 +48,15 @@ def figure_of(chart: Chart) -> dict[str, Any]:
         "hoverlabel": {"align": "left", "namelength": -1},
         "showlegend": len(chart.series) > 1,
         "legend": {"orientation": "h", "y": -0.22, "yanchor": "top", "x": 0},
-        "xaxis": _axis(chart.x),
-        "yaxis": _axis(chart.y),
+        "xaxis": _axis(chart.x, [v for s in chart.series for v in s.x]),
+        "yaxis": _axis(chart.y, [v for s in chart.series for v in s.y]),
         "shapes": [shape for shape, _ in marks],
         "annotations": [note for _, note in marks],
     }
     return {"data": traces, "layout": layout}
 
 
-def _axis(axis: Axis) -> dict[str, Any]:
+def _axis(axis: Axis, values: Sequence[float | None]) -> dict[str, Any]:
     drawn: dict[str, Any] = {
         "title": {"text": axis.label, "standoff": 8},
         "type": axis.scale,
@@ -57,9 +65,11 @@ def _axis(axis: Axis) -> dict[str, Any]:
         "zerolinecolor": GRID,
         "automargin": True,
         "fixedrange": True,
+        "exponentformat": "none",
+        "separatethousands": True,
     }
     if axis.scale == "log":
-        drawn |= {"dtick": "D2", "exponentformat": "SI"}
+        drawn |= {"dtick": "D2" if _decades(values) < NARROW_DECADES else 1}
     if axis.categories:
         drawn |= {
             "tickmode": "array",
@@ -67,6 +77,12 @@ def _axis(axis: Axis) -> dict[str, Any]:
             "ticktext": [_broken(each) for each in axis.categories],
         }
     return drawn
+
+
+def _decades(values: Sequence[float | None]) -> float:
+    """Powers of ten between the least and the largest value."""
+    known = [v for v in values if v]
+    return math.log10(max(known) / min(known)) if known else 0.0
 
 
 def _traces(series: Series, number: int, chart: Chart) -> list[dict[str, Any]]:
@@ -80,18 +96,24 @@ def _traces(series: Series, number: int, chart: Chart) -> list[dict[str, Any]]:
         "hovertemplate": f"%{{hovertext}}<br>{_hover(chart)}<extra></extra>",
     }
     if series.kind in ("bars", "stack"):
-        bar = {"type": "bar", "marker": {"color": colour}, **common, **_errors(series)}
-        return [bar]
-    size = 13 if series.emphasis else 8
-    marker = {"color": colour, "size": size, "symbol": MARKERS[number % len(MARKERS)],
-              "line": {"width": 2 if series.emphasis else 0, "color": TEXT}}  # fmt: skip
-    drawn = {"type": "scatter", "marker": marker, **common}
+        pattern = {"shape": PATTERNS[number % len(PATTERNS)], "fillmode": "overlay", "size": 8,
+                   "solidity": 0.2, "fgcolor": "#ffffff"}  # fmt: skip
+        width = {"width": STACK_WIDTH} if series.kind == "stack" else {}
+        bar = {"type": "bar", "marker": {"color": colour, "pattern": pattern}}
+        return [bar | common | width | _errors(series)]
+    symbol = {"color": colour, "symbol": MARKERS[number % len(MARKERS)]}
     if series.kind == "points":
-        return [drawn | {"mode": "markers"} | _errors(series)]
-    line = {"color": colour, "width": 2, "dash": DASHES[number % len(DASHES)],
+        edge = {"width": 2 if series.emphasis else 0, "color": TEXT}
+        marker = symbol | {"size": 15 if series.emphasis else 8, "line": edge}
+        drawn = {"type": "scatter", "mode": "markers", "marker": marker}
+        return [drawn | common | _errors(series)]
+    line = {"color": colour, "width": 4 if series.emphasis else 2,
+            "dash": DASHES[number % len(DASHES)],
             "shape": "hv" if series.kind == "step" else "linear"}  # fmt: skip
+    drawn = {"type": "scatter", "mode": "lines+markers", "line": line,
+             "marker": symbol | {"size": 7, "maxdisplayed": MOST_MARKERS}}  # fmt: skip
     band = _band(series, colour) if series.low and series.high else []
-    return [*band, drawn | {"mode": "lines+markers", "line": line}]
+    return [*band, drawn | common]
 
 
 def _hover(chart: Chart) -> str:
@@ -130,25 +152,52 @@ def _band(series: Series, colour: str) -> list[dict[str, Any]]:
     return [low, edge | {"y": list(series.high or ())} | fill]
 
 
-def _mark(line: Line, chart: Chart) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A line across the chart, and its label."""
+def _marks(chart: Chart) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each line across the chart, with its label: of upright ones above it, each a row higher."""
+    row = 0
+    for line in sorted(chart.lines, key=lambda each: -each.value):
+        yield _mark(line, chart, row)
+        row += line.axis == "x"
+
+
+def _mark(line: Line, chart: Chart, row: int) -> tuple[dict[str, Any], dict[str, Any]]:
     along, across = ("x", "y") if line.axis == "x" else ("y", "x")
     shape = {
-        "type": "line", f"{along}0": line.value, f"{along}1": line.value, f"{across}0": 0,
-        f"{across}1": 1, f"{along}ref": along, f"{across}ref": "paper",
+        "type": "line",
+        f"{along}0": line.value,
+        f"{along}1": line.value,
+        f"{across}0": 0,
+        f"{across}1": 1,
+        f"{along}ref": along,
+        f"{across}ref": "paper",
         "line": {"color": LIMIT, "width": 1.5, "dash": "dash"},
-    }  # fmt: skip
+    }
     axis = chart.x if line.axis == "x" else chart.y
-    # On a logarithmic axis plotly places lines by their value and notes by its logarithm.
-    place = math.log10(line.value) if axis.scale == "log" else line.value
-    note = {"text": escape(line.label, quote=False), "showarrow": False,
-            "font": {"color": LIMIT, "size": 12},
-            f"{along}ref": along, f"{across}ref": "paper", along: place}  # fmt: skip
+    note = {
+        "text": escape(line.label, quote=False),
+        "showarrow": False,
+        "font": {"color": LIMIT, "size": 12},
+        f"{along}ref": along,
+        f"{across}ref": "paper",
+        # On a logarithmic axis plotly places lines by their value and notes by its logarithm.
+        along: math.log10(line.value) if axis.scale == "log" else line.value,
+    }
     if line.axis == "x":
-        note |= {"y": 1, "yanchor": "top", "xanchor": "left", "textangle": 90}
+        side = "right" if _is_far(line.value, chart) else "left"
+        note |= {"y": 1, "yanchor": "bottom", "xanchor": side, "yshift": ROW_PX * row}
     else:
         note |= {"x": 1, "xanchor": "right", "yanchor": "bottom"}
     return shape, note
+
+
+def _is_far(value: float, chart: Chart) -> bool:
+    """Whether a value lies in the right half of the chart."""
+    places = [x for series in chart.series for x in series.x if x is not None]
+    if chart.x.scale == "log":
+        low, high, at = (math.log10(max(v, 1e-12)) for v in (min(places), max(places), value))
+    else:
+        low, high, at = min(places), max(places), value
+    return at > (low + high) / 2
 
 
 def _broken(text: str, width: int = 18) -> str:

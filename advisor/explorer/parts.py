@@ -8,7 +8,7 @@ from typing import Any
 
 from dash import dcc, html
 
-from advisor.charts.chart import Cell, Chart, Table
+from advisor.charts.chart import Cell, Chart
 from advisor.explorer.attributes import attributes
 from advisor.explorer.figures import CONFIGURATION, figure_of
 
@@ -49,18 +49,20 @@ def figures_list(pairs: Iterable[tuple[str, str, str]]) -> html.Dl:
     )
 
 
-def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], *,
-          emphasis: int | None = None) -> html.Div:  # fmt: skip
-    """A table whose first column names its rows; `emphasis` is the row that stands out."""
-    body = [
-        html.Tr(
-            [html.Th(row[0], scope="row"), *(html.Td(cell) for cell in row[1:])],
-            className="emphasis" if place == emphasis else "",
-        )
-        for place, row in enumerate(rows)
-    ]
-    head = html.Thead(html.Tr([html.Th(each, scope="col") for each in heads]))
-    return scrolled(html.Table([html.Caption(caption), head, html.Tbody(body)]), caption)
+def table(
+    caption: str, columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[Cell]], *,
+    emphasis: int | None = None,
+) -> html.Div:  # fmt: skip
+    """A table of columns by name and title; `emphasis` is the row that stands out.
+
+    The page's script makes it of its data: Dash would watch every cell, and take seconds for it. It
+    scrolls by itself where it is wider than the page, by keyboard too.
+    """
+    content = {"caption": caption, "columns": columns, "rows": list(rows), "emphasis": emphasis}
+    return html.Div(
+        className="scrolling", tabIndex=0, role="region",
+        **attributes(aria_label=caption, data_table=json.dumps(content)),
+    )  # fmt: skip
 
 
 def picture(chart: Chart) -> html.Figure:
@@ -77,7 +79,11 @@ def picture(chart: Chart) -> html.Figure:
                                                       for n in chart.notes)]),
             _exports(("svg", "SVG"), ("png", "PNG"), ("csv", "CSV"), ("json", "JSON"),
                      name=chart.name),
-            folded("The figures as a table", _chart_table(chart.table, chart.title)),
+            folded(
+                "The figures as a table",
+                table(chart.title, [(c.name, c.label) for c in chart.table.columns],
+                      chart.table.rows),
+            ),
         ],
         className="picture", id=f"picture-{chart.name}",
     )  # fmt: skip
@@ -150,23 +156,3 @@ def _exports(*kinds: tuple[str, str], name: str) -> html.Div:
         ],
         className="exports",
     )  # fmt: skip
-
-
-def _chart_table(content: Table, caption: str) -> html.Div:
-    """The figures of a chart; each cell also holds its figure in full, for who saves it."""
-    heads = [
-        html.Th(c.label, scope="col", **attributes(data_value=c.name)) for c in content.columns
-    ]
-    rows = [
-        html.Tr([html.Td(said(cell), **attributes(data_value=json.dumps(cell))) for cell in row])
-        for row in content.rows
-    ]
-    return scrolled(html.Table([html.Caption(caption), html.Thead(html.Tr(heads)),
-                                html.Tbody(rows)]), caption)  # fmt: skip
-
-
-def scrolled(content: html.Table, label: str) -> html.Div:
-    """A table that scrolls by itself where it is wider than the page, by keyboard too."""
-    return html.Div(
-        content, className="scrolling", tabIndex=0, role="region", **attributes(aria_label=label)
-    )

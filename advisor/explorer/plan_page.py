@@ -108,9 +108,9 @@ def _alternatives(answer: Mapping[str, Any]) -> html.Section:
     shown: list[Any] = []
     if rows:
         caption = f"{len(rows)} of {answer['candidates_total']} candidates, best first"
-        shown.append(parts.table(caption, _HEADS, rows, emphasis=0 if best else None))
+        shown.append(parts.table(caption, _columns(*_HEADS), rows, emphasis=0 if best else None))
     if refused:
-        heads = ("Accelerator", "Split", "Reason", "What would help")
+        heads = _columns("Accelerator", "Split", "Reason", "What would help")
         reasons = [
             (r["hardware"], f"TP{r['tensor_parallel']}", r["detail"], r["remedy"] or "–")
             for r in refused
@@ -119,6 +119,10 @@ def _alternatives(answer: Mapping[str, Any]) -> html.Section:
         shown.append(parts.folded(f"Refused ({len(refused)})",
                                   parts.table(caption, heads, reasons)))  # fmt: skip
     return parts.panel("Alternatives", *shown)
+
+
+def _columns(*titles: str) -> list[tuple[str, str]]:
+    return [(title, title) for title in titles]
 
 
 def _row(each: Candidate, first: Candidate) -> tuple[Any, ...]:

@@ -58,10 +58,47 @@
     URL.revokeObjectURL(link.href);
   };
 
+  // Tables are made of their data here: as parts of the page that Dash watches they took seconds.
+  const digits = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
+  const shown = (value) => {
+    if (value === null) return "–";
+    return typeof value === "number" ? digits.format(value) : value;
+  };
+  const element = (tag, textContent, attributes = {}) => {
+    const made = Object.assign(document.createElement(tag), { textContent });
+    Object.entries(attributes).forEach(([name, value]) => made.setAttribute(name, value));
+    return made;
+  };
+  const fill = (place) => {
+    const { caption, columns, rows, emphasis } = JSON.parse(place.dataset.table);
+    const table = element("table", "");
+    table.append(element("caption", caption));
+    const head = table.createTHead().insertRow();
+    columns.forEach(([, title]) => head.append(element("th", title, { scope: "col" })));
+    const body = table.createTBody();
+    rows.forEach(([first, ...others], number) => {
+      const row = body.insertRow();
+      if (number === emphasis) row.className = "emphasis";
+      row.append(element("th", shown(first), { scope: "row" }));
+      row.append(...others.map((value) => element("td", shown(value))));
+    });
+    place.replaceChildren(table);
+  };
+  new MutationObserver((changes) => {
+    const places = new Set();
+    changes.forEach(({ type, target, addedNodes }) => {
+      if (type === "attributes") places.add(target);
+      addedNodes.forEach((node) => {
+        if (node.dataset?.table) places.add(node);
+        node.querySelectorAll?.("[data-table]").forEach((each) => places.add(each));
+      });
+    });
+    places.forEach(fill);
+  }).observe(document, { subtree: true, childList: true, attributeFilter: ["data-table"] });
+
   const tableOf = (figure) => {
-    const rows = [...figure.querySelectorAll("table tr")];
-    const [heads, ...lines] = rows.map((row) => [...row.cells].map((cell) => cell.dataset.value));
-    return { heads, lines: lines.map((line) => line.map((value) => JSON.parse(value))) };
+    const { columns, rows } = JSON.parse(figure.querySelector("[data-table]").dataset.table);
+    return { heads: columns.map(([name]) => name), lines: rows };
   };
 
   const csvCell = (value) => {
@@ -108,8 +145,7 @@
   const keep = async (button) => {
     const said = byId("kept");
     const headers = { "Content-Type": "application/json" };
-    const link = (textContent, href) =>
-      Object.assign(document.createElement("a"), { href, textContent });
+    const link = (text, href) => element("a", text, { href });
     try {
       const response = await plainFetch(
         "/v1/plans", withKey({ method: "POST", headers, body: button.dataset.body }),
