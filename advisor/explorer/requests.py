@@ -82,12 +82,13 @@ def worded(error: FieldError) -> str:
 
 
 def _field_at(pointer: str, fields: list[Field]) -> Field | None:
-    """The field that holds what a pointer names, else the first one within it."""
+    """The field at a pointer, else the first within what it names, else that which holds it."""
     holding = [f for f in fields if f"{pointer}/".startswith(f"{f.pointer}/")]
-    if holding:
-        return max(holding, key=lambda field: len(field.pointer))
-    within = (f for f in fields if pointer and f.pointer.startswith(f"{pointer}/"))
-    return next(within, None)
+    within = [f for f in fields if pointer and f.pointer.startswith(f"{pointer}/")]
+    nearest = max(holding, key=lambda field: len(field.pointer), default=None)
+    if nearest is not None and nearest.pointer == pointer:
+        return nearest
+    return within[0] if within else nearest
 
 
 def _value(field: Field, value: Any, parse: Parse) -> Any:

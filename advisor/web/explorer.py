@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any, cast
 
 from flask import Blueprint, Flask, Response, abort, current_app, request
-from werkzeug.exceptions import BadRequest, HTTPException
+from werkzeug.exceptions import BadRequest, HTTPException, NotFound
 
 from advisor.config import BadSetting
 from advisor.web import strict_json
@@ -34,12 +34,17 @@ blp = Blueprint("explorer", __name__, url_prefix="/explorer")
 _making = Lock()
 
 
+def is_installed() -> bool:
+    """Whether the libraries of the extra `explorer` are there."""
+    return importlib.util.find_spec("dash") is not None
+
+
 def register(app: Flask, wanted: str) -> None:
     """Serve the explorer with `app`: `on`, `off`, or `auto`, where its libraries are installed.
 
     Raises BadSetting where it is to be on and they are missing.
     """
-    installed = importlib.util.find_spec("dash") is not None
+    installed = is_installed()
     if wanted == "on" and not installed:
         detail = "its libraries are missing: pip install 'inference-advisor[explorer]'"
         raise BadSetting("ADVISOR_EXPLORER", detail)
@@ -99,8 +104,10 @@ def _passed_on(rest: str, body: bytes) -> Response:
         raise failed.cause from None
     except HTTPException:
         raise
-    except Exception:  # Dash raises whatever comes of a body that it did not write
-        raise BadRequest("This is no request of a page of the explorer.") from None
+    except Exception:  # Dash raises whatever comes of an address or a body that is none of its own
+        if request.method == "POST":
+            raise BadRequest("This is no request of a page of the explorer.") from None
+        raise NotFound from None
     if found.status_code >= HTTPStatus.BAD_REQUEST:
         abort(found.status_code)
     return cast(Response, found)
