@@ -155,6 +155,13 @@ def test_the_curve_of_a_closed_loop_is_over_clients():
     assert [line.value for line in made.lines] == [64.0]
 
 
+def test_a_load_far_beyond_saturation_is_said_and_does_not_stretch_the_picture():
+    made = chart("unstable", "load_curve")
+    end = answer("unstable")["figures"]["load_curve"]["saturation"]
+    assert [line.value for line in made.lines] == [end]
+    assert any("400 requests/s" in note for note in made.notes)
+
+
 def test_the_ways_are_those_of_the_answer_and_the_recommended_one_stands_out():
     made, asked = chart("two devices", "replicas_vs_tensor_parallel"), answer("two devices")
     assert len(made.series) == len(asked["replicas_vs_tensor_parallel"]) > 1
