@@ -147,7 +147,11 @@ def _wanted(
         limits=limits,
         serving=demand["serving"],
     )
-    weight = None if demand["must_have"] else demand["weight"]
+    weight, must = demand["weight"], demand["must_have"]
+    if must or (must is None and weight is None):
+        weight = None
+    elif weight is None:
+        weight = 1.0
     most = limits.max_accelerators
     return Wanted(
         demand["name"], asked, entries, weight, None if most == MOST_ACCELERATORS else most
