@@ -34,7 +34,8 @@ def concrete(path: str) -> str:
     """A path with its parameters filled in by something that exists."""
     name = "h100-sxm-80gb" if "hardware" in path else "meta-llama-3.1-8b"
     name = "replicas" if "techniques" in path else name
-    return path.replace("{name}", name).replace("{plan_id}", "0").replace("{check_id}", "0")
+    path = path.replace("{name}", name)
+    return re.sub("{(plan|check|allocation)_id}", "0", path)
 
 
 def headers(method: str) -> dict[str, str]:
