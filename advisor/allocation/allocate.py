@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from advisor.allocation.alternatives import Alternative, one_kind, one_more_unit, sharing
 from advisor.allocation.checking import Chosen, chosen
 from advisor.allocation.conflicts import Conflict, conflict
-from advisor.allocation.pools import Planned, Planner
+from advisor.allocation.pools import Asked, Planned, asked, planned, refuse_too_many
 from advisor.allocation.problem import Demand, Problem, Solution
 from advisor.allocation.program import require_solver
 from advisor.allocation.request import AllocationRequest
@@ -58,7 +58,7 @@ def allocate(request: AllocationRequest, progress: Progress = quiet) -> Allocati
     problem = _problem(request, plans)
     main = Clock(request.time_limit_s * (_OF_THE_TIME if request.alternatives else 1.0))
     progress("solving", 0, 1)
-    best = chosen(problem, plans, lambda asked: solve(asked, main, request.max_gap))
+    best = chosen(problem, plans, lambda one: solve(one, main, request.max_gap))
     progress("solving", 1, 1)
     clash = None
     if best.solution.status == "infeasible":
@@ -71,14 +71,17 @@ def allocate(request: AllocationRequest, progress: Progress = quiet) -> Allocati
 
 
 def _plans(request: AllocationRequest, progress: Progress) -> list[Planned]:
-    planner, plans = Planner(request.inventory), list[Planned]()
+    demands: list[Asked] = []
     for index, wanted in enumerate(request.demands):
-        progress("planning", index, len(request.demands))
         try:
-            plans.append(planner.plan(wanted))
+            demands.append(asked(wanted))
         except InvalidInput as refused:
             raise refused.under(f"/demands/{index}") from None
-    progress("planning", len(request.demands), len(request.demands))
+    refuse_too_many(demands)
+    plans: list[Planned] = []
+    for demand in demands:
+        progress("planning", len(plans), len(demands))
+        plans.append(planned(demand, request.inventory))
     return plans
 
 
@@ -86,12 +89,12 @@ def _problem(request: AllocationRequest, plans: Sequence[Planned]) -> Problem:
     return Problem(
         tuple(
             Demand(
-                planned.wanted.name,
-                tuple(offer.option for offer in planned.offers),
-                planned.wanted.weight,
-                planned.wanted.max_accelerators,
+                each.wanted.name,
+                tuple(offer.option for offer in each.offers),
+                each.wanted.weight,
+                each.wanted.max_accelerators,
             )
-            for planned in plans
+            for each in plans
         ),
         tuple(entry.device for entry in request.inventory),
         request.objective,

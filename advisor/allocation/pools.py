@@ -25,6 +25,7 @@ from advisor.core.layouts import Layout
 from advisor.core.plans import validate
 from advisor.core.slo import slo_ratios
 from advisor.core.units import rounded_plain
+from advisor.core.workload import PlanRequest
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -64,68 +65,84 @@ class Planned:
     warnings: tuple[dict[str, str], ...]
 
 
-class Planner:
-    """Plans demands on an inventory, one after the other."""
+@dataclass(frozen=True)
+class Asked:
+    """A demand with the layouts that the model and the devices allow. `request` is the demand's as
+    a part of its stream is planned; with `linear`, replicas share that at random, so that each is a
+    queue of its own."""
 
-    def __init__(self, inventory: Sequence[Entry]) -> None:
-        self.inventory, self.rows = inventory, 0
+    wanted: Wanted
+    request: PlanRequest
+    layouts: tuple[Layout, ...]
+    rejected: tuple[Rejection, ...]
+    linear: bool
 
-    def plan(self, wanted: Wanted) -> Planned:
-        """What may serve a demand. InvalidInput for what the planner refuses, and where demands
-        ask for more than MOST_ROWS in all."""
-        request = wanted.request
-        burstiest = max(request.workload.arrival_cv, 1.0)
-        request = replace(request, workload=replace(request.workload, arrival_cv=burstiest))
-        validate(request)
-        layouts, rejected = enumerate_layouts(request)
-        linear = request.serving.routing == "random" and burstiest == 1
-        self._count(len(layouts) * (1 if linear else len(COUNTED)))
-        evaluator, unfit = fitting.evaluator(request, layouts)
-        found = capacities(evaluator, linear)
-        late = [
-            _late(evaluator, i)
-            for i, each in enumerate(found)
-            if each is not None and not each.each
-        ]
-        unsure = [_unsure(evaluator, i) for i, each in enumerate(found) if each is None]
-        return Planned(
-            wanted,
-            tuple(self._offers(wanted, evaluator, found)),
-            (*rejected, *unfit, *late, *unsure),
-            (
-                *(dict(each) for each in request.model.warnings),
-                *version_warnings(request.serving),
-                *precision_warnings(layouts),
-            ),
+    @property
+    def rows(self) -> int:
+        """Capacities to compute."""
+        return len(self.layouts) * (1 if self.linear else len(COUNTED))
+
+
+def asked(wanted: Wanted) -> Asked:
+    """The layouts of a demand. InvalidInput for what the planner refuses."""
+    request = wanted.request
+    burstiest = max(request.workload.arrival_cv, 1.0)
+    request = replace(request, workload=replace(request.workload, arrival_cv=burstiest))
+    validate(request)
+    layouts, rejected = enumerate_layouts(request)
+    linear = request.serving.routing == "random" and burstiest == 1
+    return Asked(wanted, request, tuple(layouts), tuple(rejected), linear)
+
+
+def refuse_too_many(demands: Sequence[Asked]) -> None:
+    """InvalidInput where demands span more than MOST_ROWS in all."""
+    rows = sum(each.rows for each in demands)
+    if rows > MOST_ROWS:
+        detail = "The demands span too many layouts: narrow their inventory or degrees."
+        raise InvalidInput(
+            FieldError("/demands", detail, given=rows, allowed=between(1, MOST_ROWS))
         )
 
-    def _count(self, rows: int) -> None:
-        self.rows += rows
-        if self.rows > MOST_ROWS:
-            detail = "The demands span too many layouts: narrow their inventory or degrees."
-            raise InvalidInput(
-                FieldError("", detail, given=self.rows, allowed=between(1, MOST_ROWS))
-            )
 
-    def _offers(
-        self, wanted: Wanted, evaluator: Evaluator, found: Sequence[Capacity | None]
-    ) -> list[Offer]:
-        pairs = list(zip(evaluator.layouts, found, strict=True))
-        return [
-            Offer(i, layout, Option(i, layout.split.accelerators, capacity))
-            for i in wanted.entries
-            for layout, capacity in pairs
-            if capacity is not None
-            and capacity.each
-            and layout.hardware.name == self.inventory[i].hardware.name
-        ]
+def planned(demand: Asked, inventory: Sequence[Entry]) -> Planned:
+    """What may serve a demand."""
+    request = demand.request
+    evaluator, unfit = fitting.evaluator(request, demand.layouts)
+    found = capacities(evaluator, demand.linear)
+    late = [
+        _late(evaluator, i) for i, each in enumerate(found) if each is not None and not each.each
+    ]
+    unsure = [_unsure(evaluator, i) for i, each in enumerate(found) if each is None]
+    return Planned(
+        demand.wanted,
+        tuple(_offers(demand.wanted, inventory, evaluator, found)),
+        (*demand.rejected, *unfit, *late, *unsure),
+        (
+            *(dict(each) for each in request.model.warnings),
+            *version_warnings(request.serving),
+            *precision_warnings(demand.layouts),
+        ),
+    )
+
+
+def _offers(
+    wanted: Wanted, inventory: Sequence[Entry], evaluator: Evaluator,
+    found: Sequence[Capacity | None],
+) -> list[Offer]:  # fmt: skip
+    pairs = list(zip(evaluator.layouts, found, strict=True))
+    return [
+        Offer(i, layout, Option(i, layout.split.accelerators, capacity))
+        for i in wanted.entries
+        for layout, capacity in pairs
+        if capacity is not None
+        and capacity.each
+        and layout.hardware.name == inventory[i].hardware.name
+    ]
 
 
 def capacities(evaluator: Evaluator, linear: bool) -> list[Capacity | None]:
     """The capacity of each layout, spares counted as replicas; None of those that may not fit,
     where others fit for sure. That of a layout which meets the SLOs at no rate adds nothing.
-
-    `linear`: replicas share an open stream at random, so that each is a queue of its own.
     """
     counts = COUNTED[:1] if linear else COUNTED
     layouts = np.arange(len(evaluator.layouts))

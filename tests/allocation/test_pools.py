@@ -12,7 +12,8 @@ from advisor.allocation.allocate import Allocation, allocate
 from advisor.allocation.answer import written
 from advisor.allocation.capacity import Capacity
 from advisor.allocation.checking import chosen
-from advisor.allocation.pools import Planned, Planner
+from advisor.allocation.pools import Planned, planned
+from advisor.allocation.pools import asked as layouts_of
 from advisor.allocation.problem import Problem, Solution
 from advisor.allocation.solve import Clock, solve
 from advisor.catalog.loader import hardware_profile
@@ -40,15 +41,15 @@ def test_one_demand_on_one_device_gets_what_the_planner_recommends_or_a_cheaper_
     ours = request([demand], inventory).demands[0].request
     limits, priced = Limits(max_accelerators=256), (hardware_profile(device),)
     asked = replace(ours, objective="cost", hardware=priced, limits=limits)
-    planned = plan(asked).as_dict()["recommended"]["cost"]["per_hour"]
+    expected = plan(asked).as_dict()["recommended"]["cost"]["per_hour"]
     found = answer([demand], inventory, max_gap=0)
     (served,) = found["allocation"]
     assert served["slo_met"]
     assert found["warnings"] == []
     if len(served["pools"]) == 1:
-        assert found["totals"]["cost_per_hour"] == planned
+        assert found["totals"]["cost_per_hour"] == expected
     else:
-        assert Decimal(found["totals"]["cost_per_hour"]) < Decimal(planned)
+        assert Decimal(found["totals"]["cost_per_hour"]) < Decimal(expected)
 
 
 def _meets(asked: PlanRequest, device: Any, split: Any, replicas: int, rate: float) -> bool:
@@ -76,12 +77,12 @@ def test_a_pool_meets_the_slos_at_what_it_is_said_to_carry_and_not_far_above(
 ):
     demand = CHAT | {"workload": LOAD | {"request_rate_per_s": 200}} | changes
     asked = request([demand], [{"hardware": "l40s", "accelerators": 256}])
-    planned = Planner(asked.inventory).plan(asked.demands[0])
+    found = planned(layouts_of(asked.demands[0]), asked.inventory)
     computed = {1, 2, 4, 8, 16} if changes.keys() & {"serving", "workload"} else set(range(99))
-    for offer in planned.offers:
+    for offer in found.offers:
         layout, capacity = offer.layout, offer.option.capacity
         for count in counts:
-            rate, question = 200 * capacity.share(count), planned.wanted.request
+            rate, question = 200 * capacity.share(count), found.wanted.request
             at = (question, layout.hardware, layout.split, count)
             assert _meets(*at, rate), (layout.split.tensor_parallel, count)
             serving = count - question.limits.spare_replicas
@@ -121,12 +122,12 @@ def allocated() -> Allocation:
 
 def lying(allocated: Allocation, capacity: float, rate: float) -> tuple[Problem, list[Planned]]:
     """One TP1 replica said to carry a share of a rate."""
-    (demand,), (planned,) = allocated.chosen.problem.demands, allocated.plans
-    workload = replace(planned.wanted.request.workload, request_rate_per_s=rate)
-    wanted = replace(planned.wanted, request=replace(planned.wanted.request, workload=workload))
+    (demand,), (one,) = allocated.chosen.problem.demands, allocated.plans
+    workload = replace(one.wanted.request.workload, request_rate_per_s=rate)
+    wanted = replace(one.wanted, request=replace(one.wanted.request, workload=workload))
     option = replace(demand.options[0], capacity=Capacity.linear(capacity))
     problem = replace(allocated.chosen.problem, demands=(replace(demand, options=(option,)),))
-    return problem, [replace(planned, wanted=wanted, offers=planned.offers[:1])]
+    return problem, [replace(one, wanted=wanted, offers=one.offers[:1])]
 
 
 def exact(problem: Problem) -> Solution:

@@ -172,7 +172,7 @@ def test_what_cannot_be_allocated_is_named(
 
 
 def test_more_layouts_than_can_be_planned_are_refused(shared_client: FlaskClient):
-    wide = {"tensor_parallel": list(range(1, 33)), "pipeline_parallel": [1, 2, 3]}
+    wide = {"tensor_parallel": list(range(1, 17)), "pipeline_parallel": [1, 2, 3]}
     formats = {"weights": ["bf16", "fp8"], "kv_cache": ["bf16", "fp8"]}
     demands = [
         demand(name=f"n{i}", limits=wide, precision=formats, serving={"routing": "least_loaded"})
@@ -180,7 +180,7 @@ def test_more_layouts_than_can_be_planned_are_refused(shared_client: FlaskClient
     ]
     response = shared_client.post(ROUTE, json=BODY | {"demands": demands})
     (error,) = problem(response, 422)["errors"]
-    assert error["pointer"].startswith("/demands/")
+    assert error["pointer"] == "/demands"
     assert error["allowed"]["maximum"] == 6_000
 
 
