@@ -7,7 +7,7 @@ brings nothing, and the one after it a whole replica.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from advisor.allocation.problem import Problem, Solution
 from advisor.allocation.solve import Clock, solve
@@ -44,12 +44,14 @@ def one_more_unit(problem: Problem, base: Solution, index: int, solver: Solver) 
             "time_limit", base.pools, base.served, base.served_weight, found.weight_bound,
             base.value, found.bound,
         )  # fmt: skip
-    return _compared(device.name, found, base)
+    compared = _compared(device.name, found, base)
+    return replace(compared, high=None if compared.high is None else min(compared.high, 0.0))
 
 
 def one_kind(problem: Problem, base: Solution, kind: str, solver: Solver) -> Alternative:
-    """With the devices of one kind alone."""
-    return _compared(kind, solver(problem.only(kind)), base)
+    """With the devices of one kind alone, which cannot be better."""
+    compared = _compared(kind, solver(problem.only(kind)), base)
+    return replace(compared, low=None if compared.low is None else max(compared.low, 0.0))
 
 
 def sharing(clock: Clock, gap: float, solves: int) -> Solver:

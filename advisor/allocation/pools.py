@@ -18,7 +18,7 @@ from advisor.allocation.problem import Option
 from advisor.allocation.request import Entry, Wanted
 from advisor.core import fitting
 from advisor.core.engines import version_warnings
-from advisor.core.enumeration import Rejection, enumerate_layouts, precision_warnings
+from advisor.core.enumeration import Rejection, enumerate_layouts
 from advisor.core.errors import FieldError, InvalidInput, between
 from advisor.core.evaluation import Evaluator
 from advisor.core.layouts import Layout
@@ -117,11 +117,7 @@ def planned(demand: Asked, inventory: Sequence[Entry]) -> Planned:
         demand.wanted,
         tuple(_offers(demand.wanted, inventory, evaluator, found)),
         (*demand.rejected, *unfit, *late, *unsure),
-        (
-            *(dict(each) for each in request.model.warnings),
-            *version_warnings(request.serving),
-            *precision_warnings(demand.layouts),
-        ),
+        (*(dict(each) for each in request.model.warnings), *version_warnings(request.serving)),
     )
 
 

@@ -6,6 +6,7 @@ from advisor.allocation.allocate import Allocation
 from advisor.allocation.packing import unpacked
 from advisor.allocation.problem import MEASURES
 from advisor.allocation.usage import needs
+from advisor.core.enumeration import precision_warnings
 from advisor.core.units import rounded_plain
 
 Message = dict[str, str]
@@ -68,8 +69,8 @@ def _chosen(found: Allocation) -> str:
     gap = solution.gap
     sure = (
         "how much less would do is not known" if gap is None
-        else f"no allocation that serves as much weight takes {gap:.2%} less"
-        if gap > 5e-5 else "none that serves as much weight takes less"
+        else f"none that serves as much takes more than {gap:.2%} less"
+        if gap > 5e-5 else "none that serves as much takes less"
     )  # fmt: skip
     return f"{served} of {count} demands are served, {measure} {value}; {sure}."
 
@@ -138,10 +139,12 @@ def warnings(found: Allocation) -> list[Message]:
             detail = f"{name}: the planner finds that a pool of it misses a limit."
             said.append({"code": "pool_misses_limit", "detail": detail})
     said += _nodes(found)
-    for planned in found.plans:
+    for index, planned in enumerate(found.plans):
+        chosen = [p.option for p in found.solution.pools if p.demand == index]
+        layouts = [planned.offers[option].layout for option in chosen]
         said += [
             {"code": each["code"], "detail": f"{planned.wanted.name}: {each['detail']}"}
-            for each in planned.warnings
+            for each in (*planned.warnings, *precision_warnings(layouts))
         ]
     return [dict(pair) for pair in dict.fromkeys(tuple(each.items()) for each in said)]
 
