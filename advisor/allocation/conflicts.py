@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from advisor.allocation.problem import Problem
@@ -19,19 +18,16 @@ class Conflict:
     minimal: bool
 
 
-def conflict(
-    problem: Problem, clock: Clock, progress: Callable[[], None] = lambda: None
-) -> Conflict:
+def conflict(problem: Problem, clock: Clock) -> Conflict:
     """Demands without which nothing is infeasible, found by leaving out one after the other.
 
-    Those that nothing can serve are a conflict of one. To be asked of a problem that is infeasible.
+    One that nothing can serve is a conflict by itself. To be asked of a problem that is infeasible.
     """
     must = [i for i, demand in enumerate(problem.demands) if demand.weight is None]
     kept, minimal = list(must), True
     for place, index in enumerate(must):
         others = [i for i in kept if i != index]
         answer = _feasible(problem, others, clock.left_s / (len(must) - place))
-        progress()
         if answer is None:
             minimal = False
         elif not answer:

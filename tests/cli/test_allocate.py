@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,17 @@ def test_pools_what_is_left_and_what_would_be_otherwise_are_printed(advisor: Run
     ):  # fmt: skip
         assert words in shown
     assert max(map(len, result.stdout.splitlines())) <= columns
+
+
+def test_the_fleet_of_the_documents_is_allocated(advisor: Run):
+    page = (Path(__file__).parents[2] / "docs/fleets.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```json\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    result = advisor("allocate", "--request", "-", "--json", stdin=shown)
+    assert result.exit_code == 0
+    answer = json.loads(result.stdout)
+    assert [each["demand"] for each in answer["allocation"]] == ["chat", "reports"]
+    pools = [pool for each in answer["allocation"] for pool in each["pools"]]
+    assert {pool["inventory"] for pool in pools} == {"own"}
 
 
 def test_what_cannot_be_served_ends_with_1_and_the_conflict(advisor: Run):
