@@ -92,7 +92,7 @@ def _problem(request: AllocationRequest, plans: Sequence[Planned]) -> Problem:
                 each.wanted.name,
                 tuple(offer.option for offer in each.offers),
                 each.wanted.weight,
-                each.wanted.max_accelerators,
+                each.wanted.request.limits.max_accelerators,
             )
             for each in plans
         ),

@@ -106,7 +106,7 @@ def _asked(planned: Planned, names: list[str]) -> dict[str, Any]:
         "weight": wanted.weight,
         "inventory": [names[i] for i in wanted.entries],
         **{name: asked[name] for name in _OF_A_PLAN},
-        "limits": limits | {"max_accelerators": wanted.max_accelerators},
+        "limits": limits,
     }
 
 

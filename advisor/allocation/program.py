@@ -104,7 +104,8 @@ class Program:
         else:
             self.served[index] = self._column(1 if shares else 0)
             self.rows.add([*shares, (self.served[index], -1)], 0, np.inf)
-        if demand.most_accelerators is not None and accelerators:
+        all_there_are = sum(device.accelerators for device in self.problem.devices)
+        if demand.most_accelerators is not None and demand.most_accelerators < all_there_are:
             self.rows.add(accelerators, 0, demand.most_accelerators)
 
     def _option(self, option: Option) -> tuple[list[int], list[Run]]:

@@ -11,11 +11,11 @@ from advisor.allocation.problem import Device
 from advisor.core.errors import FieldError, InvalidInput, unknown_choice
 from advisor.core.hardware import HardwareProfile
 from advisor.core.model import ModelProfile
-from advisor.core.workload import Limits, PlanRequest
+from advisor.core.workload import PlanRequest
 
 TENURES = ("owned", "rented")
 MOST_ACCELERATORS = 4096
-"""Of one demand, where it names no limit of its own: as many as a plan may have."""
+"""Of one demand: as many as a plan may have."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,6 @@ class Wanted:
     request: PlanRequest
     entries: tuple[int, ...]
     weight: float | None
-    max_accelerators: int | None
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,6 @@ def _wanted(
 ) -> Wanted:  # fmt: skip
     allowed = demand["inventory"]
     entries = tuple(i for i, name in enumerate(names) if allowed is None or name in allowed)
-    limits: Limits = demand["limits"]
     asked = PlanRequest(
         model=model,
         hardware=_profiles(inventory[i] for i in entries),
@@ -144,7 +142,7 @@ def _wanted(
         objective="latency",  # no layout is refused for want of a price
         weights=tuple(demand["precision"]["weights"]),
         kv_cache=tuple(demand["precision"]["kv_cache"]),
-        limits=limits,
+        limits=demand["limits"],
         serving=demand["serving"],
     )
     weight, must = demand["weight"], demand["must_have"]
@@ -152,10 +150,7 @@ def _wanted(
         weight = None
     elif weight is None:
         weight = 1.0
-    most = limits.max_accelerators
-    return Wanted(
-        demand["name"], asked, entries, weight, None if most == MOST_ACCELERATORS else most
-    )
+    return Wanted(demand["name"], asked, entries, weight)
 
 
 def _profiles(entries: Iterable[Entry]) -> tuple[HardwareProfile, ...]:

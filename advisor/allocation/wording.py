@@ -50,8 +50,9 @@ def why_unserved(found: Allocation, index: int) -> str:
         for need in needs(found, index)
         if need.accelerators_needed is not None
     ]
-    limit = planned.wanted.max_accelerators
-    more = "" if limit is None else f" It may take {limit}."
+    limit = planned.wanted.request.limits.max_accelerators
+    least = min(n.accelerators_needed or limit for n in needs(found, index))
+    more = "" if least <= limit else f" It may take {limit}."
     return f"The inventory does not suffice: {'; '.join(short)}.{more}"
 
 

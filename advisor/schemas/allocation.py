@@ -54,7 +54,7 @@ class DemandLimitsBody(LimitsBody):
         exclude = ("replicas", "max_cost_per_hour")
 
     max_accelerators = Whole(
-        "Of the demand in all, those of whole nodes counted; null: as many as there are.",
+        "Of the demand in all, those of whole nodes counted.",
         1, MOST_ACCELERATORS, load_default=MOST_ACCELERATORS,
     )  # fmt: skip
 
