@@ -7,12 +7,8 @@ from typing import Any
 
 from flask import Response, url_for
 
-from advisor.schemas.allocation import (
-    AllocationBody,
-    AllocationPage,
-    AllocationQuery,
-    FleetAllocationAnswer,
-)
+from advisor.schemas.allocation import AllocationBody, AllocationQuery
+from advisor.schemas.allocation_answer import AllocationPage, FleetAllocationAnswer
 from advisor.service import allocations
 from advisor.service.clock import rfc3339
 from advisor.store.allocations import AllocationSummary
