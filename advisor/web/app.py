@@ -14,6 +14,7 @@ from advisor.web import (
     compression,
     docs,
     economics,
+    fleets,
     hardware_profiles,
     health,
     history,
@@ -34,6 +35,7 @@ from advisor.web.spec import make_api
 RESOURCES = (
     plans.blp,
     techniques.blp,
+    fleets.blp,
     hardware_profiles.blp,
     model_profiles.blp,
     bulk.blp,
