@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from benchmarks import allocation_time, core_time, request_cost, simulation_time, terminology_time
+from benchmarks import (
+    allocation_time,
+    core_time,
+    many_profiles,
+    request_cost,
+    simulation_time,
+    terminology_time,
+)
 
 
 def main() -> None:
@@ -12,6 +19,7 @@ def main() -> None:
     simulation_time.main()
     terminology_time.main()
     allocation_time.main()
+    many_profiles.main()
 
 
 main()
