@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from advisor.allocation.allocate import Progress
+from advisor.allocation.answer import answered
+from advisor.allocation.request import AllocationRequest
 from advisor.catalog.loader import hardware_profile, model_profile
 from advisor.cli.faults import Refused
 from advisor.core.errors import FieldError, InvalidInput
@@ -17,6 +20,7 @@ from advisor.core.plans import plan
 from advisor.core.techniques.advice import advice as techniques_advice
 from advisor.core.techniques.subject import Given
 from advisor.core.workload import PlanRequest
+from advisor.schemas.allocation import loaded_allocation
 from advisor.schemas.plans import loaded_plan
 from advisor.schemas.techniques import loaded_advice
 from advisor.web import strict_json
@@ -56,6 +60,25 @@ def advice(document: Any) -> Document:
         return techniques_advice(request, given, body["techniques"], body["objective"])
     except InvalidInput as refused:
         raise refused.under("/plan") from None
+
+
+def allocation(document: Any, progress: Progress) -> Document:
+    """What the API answers to this body of an allocation, likewise, telling `progress`. Raises
+    InvalidInput and `SolverMissing`."""
+    body = loaded_allocation(document)
+    models, model_errors = _resolve(
+        {f"/demands/{i}/model": each["model"] for i, each in enumerate(body["demands"])},
+        model_profile, ModelProfile.from_mapping,
+    )  # fmt: skip
+    hardware, hardware_errors = _resolve(
+        {f"/inventory/{i}/hardware": each["hardware"] for i, each in enumerate(body["inventory"])},
+        hardware_profile, HardwareProfile.from_mapping,
+    )  # fmt: skip
+    errors = [*model_errors, *hardware_errors]
+    if errors:
+        raise InvalidInput(*errors)
+    asked = AllocationRequest.from_mapping(body, models.values(), hardware.values())
+    return answered(asked, progress)
 
 
 def parsed(text: bytes, source: str) -> Any:
