@@ -12,6 +12,9 @@ import os
 import shutil
 import socket
 import tempfile
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from pathlib import Path
 
@@ -98,8 +101,34 @@ def write_problem(client: socket.socket, status: int, _reason: str, detail: str)
 
 
 def post_worker_init(worker: Worker) -> None:
-    """Replace the HTML page that gunicorn answers to what it cannot parse."""
+    """Replace the HTML page that gunicorn answers to what it cannot parse, and its way to close a
+    connection: the thread that takes new ones would wait up to 2 s for the client to close its
+    side, and take none meanwhile."""
     util.write_error = write_problem
+    util.close_graceful = _closed_aside(util.close_graceful)
+
+
+def _closed_aside(close: Callable[[socket.socket], None]) -> Callable[[socket.socket], None]:
+    """The same in threads of its own; at once where `_MOST_LINGERING` clients let it wait."""
+    threads = ThreadPoolExecutor(_MOST_LINGERING, "closing")
+    free = threading.BoundedSemaphore(_MOST_LINGERING)
+
+    def closed(client: socket.socket) -> None:
+        try:
+            close(client)
+        finally:
+            free.release()
+
+    def close_aside(client: socket.socket) -> None:
+        if free.acquire(blocking=False):
+            threads.submit(closed, client)
+        else:
+            util.close(client)
+
+    return close_aside
+
+
+_MOST_LINGERING = 16
 
 
 def child_exit(server: Arbiter, worker: Worker) -> None:

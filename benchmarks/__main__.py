@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from benchmarks import core_time, request_cost, simulation_time, terminology_time
+from benchmarks import (
+    allocation_time,
+    core_time,
+    many_profiles,
+    request_cost,
+    simulation_time,
+    terminology_time,
+)
 
 
 def main() -> None:
@@ -11,6 +18,8 @@ def main() -> None:
     request_cost.main()
     simulation_time.main()
     terminology_time.main()
+    allocation_time.main()
+    many_profiles.main()
 
 
 main()

@@ -31,8 +31,10 @@ def _make_postgresql() -> Iterator[MakeDatabase]:
     import psycopg
 
     with (
-        postgresql_server() as url,
-        psycopg.connect(_plain(url.format(database="postgres")), autocommit=True) as maintenance,
+        postgresql_server() as server,
+        psycopg.connect(
+            _plain(server.url.format(database="postgres")), autocommit=True
+        ) as maintenance,
     ):
         numbers = count(1)
 
@@ -40,7 +42,7 @@ def _make_postgresql() -> Iterator[MakeDatabase]:
         def make(template: str | None) -> Iterator[str]:
             name = f"test_{next(numbers)}"
             maintenance.execute(f"CREATE DATABASE {name} TEMPLATE {template or 'template1'}")
-            yield url.format(database=name)
+            yield server.url.format(database=name)
             maintenance.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
         yield make

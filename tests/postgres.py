@@ -8,8 +8,9 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 HOW_TO_INSTALL = (
@@ -38,17 +39,39 @@ rm -rf "$0"
 """
 
 
+@dataclass(frozen=True)
+class PostgreSQL:
+    """A server: `url` has `{database}` where a database's name belongs."""
+
+    url: str
+    binaries: Path
+    directory: Path
+
+    def start(self) -> None:
+        """Start it; it takes connections then."""
+        log = self.directory / "log"
+        _run(self.binaries / "pg_ctl", self.directory, "-l", str(log), "-w", "start")
+
+    def stop(self) -> None:
+        """Stop it at once, as a crash would: transactions that are open are lost."""
+        _run(self.binaries / "pg_ctl", self.directory, "-w", "-m", "immediate", "stop")
+
+
 @contextmanager
-def postgresql_server() -> Iterator[str]:
-    """Run a server and yield its URL with `{database}` where a database's name belongs.
+def postgresql_server(*, durable: bool = False) -> Iterator[PostgreSQL]:
+    """Run a server; a `durable` one keeps what it has confirmed when it is stopped at once.
 
     RuntimeError, with the command that installs a server, when the machine has none.
     """
     # Under /tmp, since the path of a socket may have some 100 characters only.
     directory = Path(tempfile.mkdtemp(prefix="advisor-pg-", dir="/tmp"))
     with _removed_afterwards(directory):
-        _start(_binaries(directory), directory)
-        yield f"postgresql+psycopg://postgres@/{{database}}?host={directory}"
+        binaries = _binaries(directory)
+        _make(binaries, directory, SETTINGS | ({"synchronous_commit": "on"} if durable else {}))
+        url = f"postgresql+psycopg://postgres@/{{database}}?host={directory}"
+        server = PostgreSQL(url, binaries, directory)
+        server.start()
+        yield server
 
 
 @contextmanager
@@ -89,33 +112,35 @@ def _packaged_binaries(directory: Path) -> Path:
     return directory / binaries.relative_to(home.parent)
 
 
-def _start(binaries: Path, directory: Path) -> None:
+def _make(binaries: Path, directory: Path, settings: Mapping[str, str]) -> None:
+    """The files of a server, and its settings."""
     user = _unprivileged_user()
     if user is not None:
         shutil.chown(directory, user, pwd.getpwnam(user).pw_gid)
-
-    def run(program: str, *arguments: str) -> None:
-        # The server inherits the output: a pipe would stay open for as long as it runs.
-        with tempfile.TemporaryFile() as output:
-            done = subprocess.run(
-                [str(binaries / program), "-D", str(directory / "data"), *arguments],
-                stdout=output,
-                stderr=output,
-                cwd=directory,
-                check=False,
-                user=user,
-                group=None if user is None else pwd.getpwnam(user).pw_gid,
-                extra_groups=None if user is None else [],
-            )
-            output.seek(0)
-            if done.returncode:
-                raise RuntimeError(f"{program} failed: {output.read().decode(errors='replace')}")
-
-    run("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-    settings = SETTINGS | {"unix_socket_directories": str(directory)}
+    options = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
+    _run(binaries / "initdb", directory, *options)
+    settings = {**settings, "unix_socket_directories": str(directory)}
     with (directory / "data" / "postgresql.conf").open("a") as file:
         file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
-    run("pg_ctl", "-l", str(directory / "log"), "-w", "start")
+
+
+def _run(program: Path, directory: Path, *arguments: str) -> None:
+    user = _unprivileged_user()
+    # The server inherits the output: a pipe would stay open for as long as it runs.
+    with tempfile.TemporaryFile() as output:
+        done = subprocess.run(
+            [str(program), "-D", str(directory / "data"), *arguments],
+            stdout=output,
+            stderr=output,
+            cwd=directory,
+            check=False,
+            user=user,
+            group=None if user is None else pwd.getpwnam(user).pw_gid,
+            extra_groups=None if user is None else [],
+        )
+        output.seek(0)
+        if done.returncode:
+            raise RuntimeError(f"{program.name} failed: {output.read().decode(errors='replace')}")
 
 
 def _unprivileged_user() -> str | None:

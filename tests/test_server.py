@@ -2,103 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
 import socket
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import count, takewhile
 from pathlib import Path
-from urllib.request import Request, urlopen
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.servers import Server, running, wait_until
+from tests.web import bodies
 
-
-@dataclass(frozen=True)
-class Server:
-    process: subprocess.Popen[bytes]
-    port: int
-    home: Path
-    temporary: Path
-    log: Path
-
-    def get(self, path: str) -> str:
-        with urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
-            return answer.read().decode()
-
-    def send(self, request: bytes) -> tuple[int, str, dict]:
-        """The status, media type and JSON that raw bytes are answered with."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
-            connection.sendall(request)
-            answer = b"".join(iter(lambda: connection.recv(65536), b""))
-        head, _, body = answer.partition(b"\r\n\r\n")
-        media_type = re.search(rb"(?i)content-type: *(\S+)", head)
-        assert media_type
-        return int(head.split()[1]), media_type[1].decode(), json.loads(body)
-
-    def answers(self) -> bool:
-        assert self.process.poll() is None, self.log.read_text()
-        try:
-            return bool(self.get("/healthz"))
-        except OSError:
-            return False
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=40)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+CHECK = {"text": "Decode is memory-bound."}
 
 
 @pytest.fixture
 def server(sqlite_url: str, tmp_path: Path) -> Iterator[Server]:
-    port, home, temporary = free_port(), tmp_path / "home", tmp_path / "temporary"
-    home.mkdir()
-    temporary.mkdir()
-    changes = {
-        "ADVISOR_DATABASE_URL": sqlite_url,
-        "ADVISOR_PORT": str(port),
-        "HOME": str(home),
-        "TMPDIR": str(temporary),
-    }
-    kept = {k: v for k, v in os.environ.items() if k not in ("XDG_RUNTIME_DIR", "ADVISOR_HOST")}
-    log = tmp_path / "log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "gunicorn", "--config", "python:advisor.gunicorn_conf"],
-            env=kept | changes,
-            cwd=ROOT,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    started = Server(process, port, home, temporary, log)
-    try:
-        wait_until(started.answers)
+    with running(sqlite_url, tmp_path) as started:
         yield started
-    finally:
-        process.kill()
-        process.wait()
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
 
 
 def test_what_is_refused_before_it_reaches_the_application_is_a_problem_too(server: Server):
@@ -116,6 +43,19 @@ def test_what_is_refused_before_it_reaches_the_application_is_a_problem_too(serv
         assert problem["detail"]
 
 
+def test_clients_that_leave_their_connections_open_hold_nobody_up(server: Server):
+    """The answer closes the connection; the client does not, as many do not for a while."""
+    left, begun = [], time.monotonic()
+    for _ in range(24):
+        left.append(socket.create_connection(("127.0.0.1", server.port)))
+        left[-1].sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert left[-1].recv(65536)
+    # Each would hold a worker up for 2 s.
+    assert time.monotonic() - begun < 12
+    for each in left:
+        each.close()
+
+
 def test_metrics_keep_what_workers_counted_that_have_been_replaced(server: Server):
     def counted() -> float:
         line = r"^advisor_requests_total\{.*healthz.*\} (\S+)$"
@@ -131,11 +71,11 @@ def test_metrics_keep_what_workers_counted_that_have_been_replaced(server: Serve
 
 
 def test_metrics_add_up_what_every_worker_has_found(server: Server):
-    body = json.dumps({"text": "Decode is memory-bound. The kernel is memory-bound."}).encode()
-    head = "POST /v1/terminology/checks HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
-    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     for _ in range(20):
-        assert server.send(head.encode() + body)[0] == 201
+        server.post(
+            "/v1/terminology/checks",
+            {"text": "Decode is memory-bound. The kernel is memory-bound."},
+        )
     line = r'^advisor_findings_total\{.*rule="ambiguous-memory-bound".*\} (\S+)$'
     for _ in range(10):
         # Whichever worker answers.
@@ -157,8 +97,9 @@ def test_workers_that_are_killed_lose_and_double_nothing_that_is_sent_again(
     for thread in threads:
         thread.start()
     for _ in range(6):
-        time.sleep(0.4)
-        for worker in workers_of(server):
+        before = answered.total()
+        wait_until(lambda: answered.total() > before + 8)  # noqa: B023
+        for worker in server.workers():
             os.kill(worker, signal.SIGKILL)
     end.set()
     for thread in threads:
@@ -171,20 +112,12 @@ def test_workers_that_are_killed_lose_and_double_nothing_that_is_sent_again(
 
 def create_check(server: Server, key: str) -> None:
     """Send a request under a key until it is answered."""
-    body = json.dumps({"text": "Decode is memory-bound."}).encode()
-    headers = {"Content-Type": "application/json", "Idempotency-Key": key}
-    url = f"http://127.0.0.1:{server.port}/v1/terminology/checks"
     while True:
         try:
-            urlopen(Request(url, body, headers), timeout=5).close()
+            server.post("/v1/terminology/checks", CHECK, key, timeout=5)
             return
         except OSError:
             time.sleep(0.02)
-
-
-def workers_of(server: Server) -> list[int]:
-    tasks = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
-    return [int(each) for each in tasks.read_text().split()]
 
 
 def test_a_stopped_server_ends_cleanly_and_leaves_nothing_behind(server: Server):
@@ -192,3 +125,51 @@ def test_a_stopped_server_ends_cleanly_and_leaves_nothing_behind(server: Server)
     assert server.stop() == 0
     assert list(server.temporary.iterdir()) == []
     assert list(server.home.iterdir()) == []
+
+
+def test_every_request_is_answered_while_workers_are_replaced(server: Server):
+    ended, failed, answered = threading.Event(), list[str](), Counter[int]()
+
+    def post(client: int) -> None:
+        while not ended.is_set():
+            try:
+                server.post("/v1/terminology/checks", CHECK)
+                answered[client] += 1
+            except OSError as error:
+                failed.append(repr(error))
+
+    threads = [threading.Thread(target=post, args=(client,)) for client in range(4)]
+    for thread in threads:
+        thread.start()
+    for replaced in (2, 4):
+        server.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: server.log.read_text().count("Worker exiting") == replaced)  # noqa: B023
+    ended.set()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert sum(answered.values()) > 20
+
+
+def test_a_server_that_is_told_to_end_answers_what_it_has_begun(server: Server):
+    answers: list[dict] = []
+    ask = {
+        "model": bodies.MODEL,
+        "hardware": [bodies.HARDWARE],
+        "workload": {"request_rate_per_s": 4, "input_tokens": 1000, "output_tokens": 250},
+        "verify": True,
+    }
+    threads = [
+        threading.Thread(target=lambda: answers.append(server.post("/v1/plans", ask, timeout=60)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.3)
+    begun = time.monotonic()
+    assert answers == []
+    assert server.stop() == 0
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 4
+    assert time.monotonic() - begun > 0.2

@@ -13,6 +13,8 @@ _LOADS = {
     "request_rate_per_s": (Axis("Request rate", "requests/s"), "requests/s"),
     "concurrency": (Axis("Requests in flight", None, "log"), "in flight"),
 }
+_BEYOND = 1.3
+"""A load up to so many times the last one of the curves is shown."""
 _METRICS = {"ttft_ms": "TTFT", "itl_ms": "ITL"}
 _OTHER_LOADS = (
     ("saturate", "The plan is made for a saturating load; here it has an open one."),
@@ -36,7 +38,7 @@ def load_curve(answer: Mapping[str, Any]) -> Chart | None:
         y=Axis("Latency", "ms", "log"),
         series=tuple(_latencies(points)),
         lines=(*_loads(answer, curve), *_slos(answer)),
-        notes=(*_notes(answer), "The bands about p95 held for four of five measurements."),
+        notes=(*_notes(answer, [curve]), "The bands about p95 held for four of five measurements."),
         table=_table(points, _METRICS, axis),
     )
 
@@ -59,10 +61,10 @@ def replicas_vs_tensor_parallel(answer: Mapping[str, Any]) -> Chart | None:
         series=tuple(_way(way, plan) for way in ways),
         lines=(
             *_crossings(figures["crossing_loads"]),
-            *_asked(answer, ways[0]["load"]),
+            *_asked(answer, ways),
             *([] if limit is None else [Line("y", float(limit), f"SLO {limit:g} ms")]),
         ),
-        notes=(*_notes(answer), f"All in {_formats(plan)}."),
+        notes=(*_notes(answer, ways), f"All in {_formats(plan)}."),
         table=_ways_table(ways, axis),
     )
 
@@ -81,18 +83,30 @@ def _latencies(points: Sequence[Mapping[str, Any]]) -> Iterable[Series]:
 
 
 def _loads(answer: Mapping[str, Any], curve: Mapping[str, Any]) -> Iterable[Line]:
-    yield from _asked(answer, curve["load"])
+    yield from _asked(answer, [curve])
     if curve["saturation"] is not None:
         end = curve["saturation"]
         yield Line("x", end, f"saturation {figure(end)}")
 
 
-def _asked(answer: Mapping[str, Any], load: str) -> Iterable[Line]:
-    """The load that the plan is made for."""
+def _load(answer: Mapping[str, Any], load: str) -> float | None:
+    """The load that the plan is made for, if it is of this kind."""
     workload, trace = answer["inputs"]["workload"], answer["trace"]
     asked = trace[load] if trace else workload[load]
-    if asked is not None:
-        yield Line("x", float(asked), f"this load {figure(asked)}")
+    return None if asked is None else float(asked)
+
+
+def _asked(answer: Mapping[str, Any], curves: Sequence[Mapping[str, Any]]) -> Iterable[Line]:
+    """That load, where it lies within the picture."""
+    asked = _load(answer, curves[0]["load"])
+    if asked is not None and asked <= _last(curves):
+        yield Line("x", asked, f"this load {figure(asked)}")
+
+
+def _last(curves: Sequence[Mapping[str, Any]]) -> float:
+    """The largest load that is shown."""
+    ends = (curve["saturation"] or curve["points"][-1]["load"] for curve in curves)
+    return float(_BEYOND * max(ends))
 
 
 def _slos(answer: Mapping[str, Any]) -> Iterable[Line]:
@@ -102,11 +116,17 @@ def _slos(answer: Mapping[str, Any]) -> Iterable[Line]:
             yield Line("y", float(limit), f"SLO {metric.upper()} {statistic}: {limit:g} ms")
 
 
-def _notes(answer: Mapping[str, Any]) -> tuple[str, ...]:
+def _notes(
+    answer: Mapping[str, Any], curves: Sequence[Mapping[str, Any]]
+) -> tuple[str, ...]:  # fmt: skip
     workload = answer["inputs"]["workload"]
     notes = [note for key, note in _OTHER_LOADS if workload[key]]
     if workload["start"] == "burst":
         notes.append("Of a closed loop in its steady state, not of the burst.")
+    asked = _load(answer, curves[0]["load"])
+    if asked is not None and asked > _last(curves):
+        _, unit = _LOADS[curves[0]["load"]]
+        notes.append(f"This load, {figure(asked, unit)}, lies far beyond.")
     return tuple(notes)
 
 
@@ -127,9 +147,12 @@ def _best_ways(crossings: Sequence[Mapping[str, Any]], ways: int, accelerators: 
     of = f"Of {ways} ways to spend {accelerators} accelerators"
     if not found:
         reasons = [one["reason"] for one in crossings if one["metric"] == "e2e_p95_ms"]
-        best = crossings[0]["better_below"] if crossings else None
-        named_best = "" if best is None else f" {in_short(best)} is the fastest."
-        return f"{of}:{named_best} {' '.join(reasons)}".strip()
+        best = next((one["better_below"] for one in crossings), None)
+        if best is None:
+            return (
+                f"p95 E2E latency of {ways} ways to spend {accelerators} accelerators, by the load."
+            )
+        return f"{of} {in_short(best)} is the fastest. {' '.join(reasons)}"
     parts = [f"{in_short(one['better_below'])} up to {_at(one)}" for one in found]
     return (
         f"{of} the fastest is {', then '.join(parts)}, then {in_short(found[-1]['better_above'])}."

@@ -17,6 +17,7 @@ Point = tuple[float, float]
 class _Measure:
     """What an axis shows of a candidate."""
 
+    name: str
     section: str
     path: tuple[str, ...]
     title: str
@@ -29,9 +30,9 @@ class _Measure:
         return None if found is None else float(found)
 
 
-_E2E = _Measure("latency", ("e2e_ms", "p95"), "p95 E2E latency", "ms")
+_E2E = _Measure("e2e_p95_ms", "latency", ("e2e_ms", "p95"), "p95 E2E latency", "ms")
 _SERVED = _Measure(
-    "throughput", ("output_tokens_per_s_per_accelerator",),
+    "output_tokens_per_s_per_accelerator", "throughput", ("output_tokens_per_s_per_accelerator",),
     "Output tokens/s per accelerator", "tokens/s",
 )  # fmt: skip
 
@@ -71,12 +72,13 @@ def _across(candidates: Sequence[Candidate], y: _Measure) -> tuple[_Measure, lis
     currencies = {one["cost"]["currency"] for one in candidates} - {None}
     if not currencies:
         note = "Accelerators stand for the cost: the hardware has no price."
-        return _Measure("accelerators", (), "Accelerators", None), [note]
+        return _Measure("accelerators_used", "accelerators", (), "Accelerators", None), [note]
     (currency,) = currencies
     if y is _SERVED:
         what = "Cost of a million output tokens"
-        return _Measure("cost", ("per_million_output_tokens",), what, currency), []
-    return _Measure("cost", ("per_hour",), "Cost per hour", currency), []
+        key = "per_million_output_tokens"
+        return _Measure(f"cost_{key}", "cost", (key,), what, currency), []
+    return _Measure("cost_per_hour", "cost", ("per_hour",), "Cost per hour", currency), []
 
 
 def _not_shown(answer: Mapping[str, Any], placed: int) -> list[str]:
@@ -165,8 +167,8 @@ def _table(answer: Mapping[str, Any], x: _Measure, y: _Measure) -> Table:
             Column("accelerators", "Accelerators"),
             Column("weights", "Weights"),
             Column("kv_cache", "KV cache"),
-            Column("x", x.title, x.unit),
-            Column("y", y.title, y.unit),
+            Column(x.name, x.title, x.unit),
+            Column(y.name, y.title, y.unit),
             Column("verdict", "Verdict"),
             Column("slo_met", "SLOs met"),
             Column("standing", "Standing"),

@@ -7,7 +7,7 @@ from math import ceil
 from typing import Any
 
 from advisor.charts.chart import Axis, Chart, Column, Line, Series, Table
-from advisor.charts.words import scaled, spoken
+from advisor.charts.words import figure, scaled, spoken
 
 _FEWEST_STEPS, _MOST_STEPS = 5, 40
 _BEYOND = 1.3
@@ -124,7 +124,7 @@ def _summary(answer: Mapping[str, Any]) -> str:
     price, currency = answer["api_cost_per_request"], answer["currency"]
     api = f"A request costs {price} {currency} at the API"
     floor = float(answer["self_host_floor_per_request"])
-    own = f"at least {floor:.4g} on own replicas"
+    own = f"at least {figure(floor)} on own replicas"
     if answer["always_cheaper_from"] is None:
         return f"{api} and {own}. {answer['reason'] or 'No volume makes own replicas cheaper.'}"
     always = spoken(float(answer["always_cheaper_from"]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import click
 
 import advisor
+from advisor.cli.allocate import allocate
 from advisor.cli.calibrate import calibrate
 from advisor.cli.catalog import catalog
 from advisor.cli.database import db
@@ -31,5 +32,5 @@ def main() -> None:
     """
 
 
-for command in (plan, techniques, serve, catalog, db, keys, openapi, calibrate, lint):
+for command in (plan, allocate, techniques, serve, catalog, db, keys, openapi, calibrate, lint):
     main.add_command(command)

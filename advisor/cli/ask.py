@@ -7,15 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from advisor.allocation.allocate import Progress
+from advisor.allocation.answer import answered
+from advisor.allocation.request import AllocationRequest
 from advisor.catalog.loader import hardware_profile, model_profile
 from advisor.cli.faults import Refused
 from advisor.core.errors import FieldError, InvalidInput
+from advisor.core.figures import plan_figures
 from advisor.core.hardware import HardwareProfile
 from advisor.core.model import ModelProfile
 from advisor.core.plans import plan
 from advisor.core.techniques.advice import advice as techniques_advice
 from advisor.core.techniques.subject import Given
 from advisor.core.workload import PlanRequest
+from advisor.schemas.allocation import loaded_allocation
 from advisor.schemas.plans import loaded_plan
 from advisor.schemas.techniques import loaded_advice
 from advisor.web import strict_json
@@ -30,6 +35,11 @@ def answer(document: Any) -> Document:
     Raises InvalidInput.
     """
     return plan(_request(loaded_plan(document))).as_dict()
+
+
+def figures(document: Any, answered: Document) -> Document:
+    """What charts of that answer show and it does not carry. Raises InvalidInput."""
+    return plan_figures(_request(loaded_plan(document)), answered)
 
 
 def advice(document: Any) -> Document:
@@ -50,6 +60,25 @@ def advice(document: Any) -> Document:
         return techniques_advice(request, given, body["techniques"], body["objective"])
     except InvalidInput as refused:
         raise refused.under("/plan") from None
+
+
+def allocation(document: Any, progress: Progress) -> Document:
+    """What the API answers to this body of an allocation, likewise, telling `progress`. Raises
+    InvalidInput and `SolverMissing`."""
+    body = loaded_allocation(document)
+    models, model_errors = _resolve(
+        {f"/demands/{i}/model": each["model"] for i, each in enumerate(body["demands"])},
+        model_profile, ModelProfile.from_mapping,
+    )  # fmt: skip
+    hardware, hardware_errors = _resolve(
+        {f"/inventory/{i}/hardware": each["hardware"] for i, each in enumerate(body["inventory"])},
+        hardware_profile, HardwareProfile.from_mapping,
+    )  # fmt: skip
+    errors = [*model_errors, *hardware_errors]
+    if errors:
+        raise InvalidInput(*errors)
+    asked = AllocationRequest.from_mapping(body, models.values(), hardware.values())
+    return answered(asked, progress)
 
 
 def parsed(text: bytes, source: str) -> Any:

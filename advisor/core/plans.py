@@ -109,7 +109,7 @@ class Plan(Decision):
 
 def plan(request: PlanRequest) -> Plan:
     """Evaluate a request. InvalidInput when its fields contradict each other or the model."""
-    _validate(request)
+    validate(request)
     layouts, rejected = enumerate_layouts(request)
     warnings = [*version_warnings(request.serving), *precision_warnings(layouts)]
     evaluator, unfit = fitting.evaluator(request, layouts)
@@ -160,7 +160,8 @@ def _slo_faults(request: PlanRequest) -> list[FieldError]:
     ]
 
 
-def _validate(request: PlanRequest) -> None:
+def validate(request: PlanRequest) -> None:
+    """Refuse what contradicts itself, the model or the engine. Raises InvalidInput."""
     errors = _slo_faults(request)
     if request.objective not in OBJECTIVES:
         errors.append(unknown_choice("/objective", request.objective, OBJECTIVES, "Objective"))

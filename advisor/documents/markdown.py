@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt, rules_inline
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from advisor.core.terminology.text import LINE_END, line_starts
+from advisor.core.terminology.text import FILLER, LINE_END, line_starts
 from advisor.documents.prose import Prose
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(?s:.{0,20000}?)\n(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)")
@@ -25,7 +25,11 @@ _OBJECTS = {
 """Rules of the parser that find what is no prose inside a paragraph."""
 Inline = Callable[[StateInline, bool], bool]
 Span = tuple[int, int, str]
-"""Where an object stands, and the character that it stands for, if it does."""
+"""Where an object stands, and the character that it stands for, if it does: `FILLER` for none."""
+_LETTERS = re.compile(
+    r"</?(?:a|abbr|b|del|em|font|i|ins|mark|s|small|span|strong|u)(?![\w-])", re.IGNORECASE
+)
+"""Tags that change how letters look, and part no word."""
 _CODE = re.compile(r"<(/?)(?:code|kbd|samp|tt|q|var)(?![\w-])", re.IGNORECASE)
 _LONGEST_INLINE = 1000
 """Code points that are parsed together: on nested brackets the parser's time grows with the square
@@ -103,11 +107,20 @@ def _recorded(name: str, rule: Inline, found: list[Span]) -> Inline:
         taken = rule(state, silent)
         if taken and not silent:
             label = _label_end(state, start) if name == "link" else start
-            meant = unescape(state.src[start : state.pos]) if name == "entity" else ""
-            found.append((label, state.pos, meant if len(meant) == 1 else ""))
+            meant = _meant(name, state.src[start : state.pos])
+            found.append((label, state.pos, meant))
         return taken
 
     return record
+
+
+def _meant(name: str, source: str) -> str:
+    """The character that an object of the parser stands for; empty: it is an object to the reader
+    too."""
+    if name == "entity":
+        meant = unescape(source)
+        return meant if len(meant) == 1 else ""
+    return FILLER if name == "link" or _LETTERS.match(source) else ""
 
 
 def _between_tags(content: str, objects: Sequence[Span]) -> list[Span]:

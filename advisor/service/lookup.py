@@ -18,6 +18,7 @@ from advisor.store.profiles import Profiles, StoredProfile, hardware_profiles, m
 
 Profile = TypeVar("Profile")
 Named = str | Mapping[str, Any]
+Versions = Mapping[str, tuple[str, int | None]]
 MOST_KEPT = 512
 
 
@@ -62,7 +63,7 @@ class Resolved:
 
     model: ModelProfile
     hardware: tuple[HardwareProfile, ...]
-    versions: Mapping[str, tuple[str, int | None]]
+    versions: Versions
 
 
 def resolve(database: Database, model: Named, hardware: Sequence[Named]) -> Resolved:
@@ -71,16 +72,26 @@ def resolve(database: Database, model: Named, hardware: Sequence[Named]) -> Reso
     Raises InvalidInput with every unknown name (and the nearest known one) and every profile that
     the core refuses.
     """
+    found_models, found, versions = resolve_all(
+        database, {"/model": model}, {f"/hardware/{i}": given for i, given in enumerate(hardware)}
+    )
+    return Resolved(found_models["/model"], tuple(found.values()), versions)
+
+
+def resolve_all(
+    database: Database, models: Mapping[str, Named], hardware: Mapping[str, Named]
+) -> tuple[dict[str, ModelProfile], dict[str, HardwareProfile], Versions]:
+    """Models and devices that a request names or brings along, by their pointers, with what
+    `Resolved.versions` says of them. Raises as `resolve` does."""
     with database.reading() as session:
-        models = _Resolver(session, model_profiles, _models, "Model")
-        devices = _Resolver(session, hardware_profiles, _hardware, "Hardware")
-        found_models = models.resolve({"/model": model})
-        found = devices.resolve({f"/hardware/{i}": given for i, given in enumerate(hardware)})
-    errors = [*models.errors, *devices.errors]
+        of_models = _Resolver(session, model_profiles, _models, "Model")
+        of_hardware = _Resolver(session, hardware_profiles, _hardware, "Hardware")
+        found_models = of_models.resolve(models)
+        found_hardware = of_hardware.resolve(hardware)
+    errors = [*of_models.errors, *of_hardware.errors]
     if errors:
         raise InvalidInput(*errors)
-    versions = models.versions | devices.versions
-    return Resolved(found_models["/model"], tuple(found.values()), versions)
+    return found_models, found_hardware, of_models.versions | of_hardware.versions
 
 
 def resolve_hardware(database: Database, name: str, pointer: str) -> HardwareProfile:

@@ -126,6 +126,22 @@ class PlanRow(Base):
     __table_args__ = (Index(None, "model", "id"),)
 
 
+class AllocationRow(Base):
+    """An allocation that was answered; `answer` is the text of the JSON that was sent."""
+
+    __tablename__ = "allocations"
+
+    id: Mapped[str] = mapped_column(key_text(ID_LENGTH), primary_key=True)
+    created_at: Mapped[datetime]
+    objective: Mapped[str] = mapped_column(String(WORD_LENGTH))
+    status: Mapped[str] = mapped_column(key_text(WORD_LENGTH))
+    planner_version: Mapped[str] = mapped_column(String(WORD_LENGTH))
+    request: Mapped[dict[str, Any]]
+    answer: Mapped[str] = mapped_column(Text)
+
+    __table_args__ = (Index(None, "status", "id"),)
+
+
 class ProfileChangeRow(Base):
     """A change of a profile, with the document it has since (none where it was deleted)."""
 

@@ -129,6 +129,43 @@ ADVICE: dict[str, Any] = {
     },
 }
 
+_CHAT: dict[str, Any] = {
+    "name": "chat",
+    "model": "meta-llama-3.1-8b",
+    "workload": {"request_rate_per_s": 20, "input_tokens": 1000, "output_tokens": 250},
+    "slo": {"ttft_p95_ms": 1000, "tpot_p95_ms": 50},
+}
+
+ALLOCATIONS: dict[str, Any] = {
+    "own accelerators first, then rented ones": {
+        "demands": [
+            _CHAT,
+            {
+                "name": "documents",
+                "model": "meta-llama-3.1-70b",
+                "workload": {"request_rate_per_s": 6, "input_tokens": 4000, "output_tokens": 300},
+                "slo": {"ttft_p95_ms": 3000, "tpot_p95_ms": 60},
+                "precision": {"weights": ["fp8"], "kv_cache": ["fp8"]},
+            },
+        ],
+        "inventory": [
+            {"hardware": "l40s", "accelerators": 8, "tenure": "owned", "price_per_hour": "0.40"},
+            {"hardware": "h100-sxm-80gb", "accelerators": 16},
+            {"hardware": "h200-sxm-141gb", "nodes": 1, "whole_nodes": True},
+        ],
+        "objective": "cost",
+    },
+    "what to serve with too little": {
+        "demands": [
+            _CHAT | {"weight": 5},
+            _CHAT | {"name": "batch", "weight": 1, "slo": {}},
+            _CHAT | {"name": "search", "model": "qwen3-30b-a3b"},
+        ],
+        "inventory": [{"hardware": "h100-sxm-80gb", "accelerators": 3, "tenure": "owned"}],
+        "objective": "accelerators",
+    },
+}
+
 CHECK: dict[str, Any] = {
     "a claim that needs an answer": {
         "text": "Decode is memory-bound, so we need a bigger GPU.",

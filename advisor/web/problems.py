@@ -12,6 +12,7 @@ import structlog
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
+from advisor.allocation.program import PACKAGE, SolverMissing
 from advisor.core.errors import FieldError, InvalidInput
 from advisor.schemas.faults import MOST_FAULTS, echo
 from advisor.service.bulk import NotAllStored
@@ -45,6 +46,7 @@ TITLES = {
     428: "Precondition Required",
     429: "Too Many Requests",
     500: "Internal Server Error",
+    501: "Not Implemented",
     503: "Service Unavailable",
 }
 """Errors the service answers, as RFC 9110 and 6585 call them. `http.HTTPStatus` has other names
@@ -113,6 +115,7 @@ def register(app: Flask) -> None:
     app.register_error_handler(ScopeTooSmall, _scope_too_small)
     app.register_error_handler(BadCursor, _bad_cursor)
     app.register_error_handler(DatabaseUnavailable, _unavailable)
+    app.register_error_handler(SolverMissing, _no_solver)
     app.register_error_handler(Exception, _bug)
 
 
@@ -210,6 +213,11 @@ def _unavailable(_: DatabaseUnavailable) -> Response:
     headers = {"Retry-After": str(RETRY_AFTER_S)}
     detail = "The database does not answer. Try again shortly."
     return problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers=headers)
+
+
+def _no_solver(_: SolverMissing) -> Response:
+    detail = f"The solver is not installed here: pip install '{PACKAGE}'."
+    return problem(HTTPStatus.NOT_IMPLEMENTED, detail)
 
 
 def _bug(error: Exception) -> Response:

@@ -28,7 +28,9 @@ def test_the_package_runs_as_a_module(tmp_path: Path):
     assert done.stdout.decode() == f"advisor {package.__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["plan", "serve", "catalog", "db", "keys", "openapi", "lint"])
+@pytest.mark.parametrize(
+    "command", ["plan", "allocate", "serve", "catalog", "db", "keys", "openapi", "lint"]
+)
 def test_every_command_has_help(advisor: Run, command: str):
     result = advisor(command, "-h")
     assert result.exit_code == 0

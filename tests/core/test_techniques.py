@@ -356,8 +356,9 @@ def test_advice_is_plain_json_in_the_checkers_terms(of, on, load, objective):
     for each in found["combinations"]:
         if each["interaction"] != "not_comparable":
             effect = each["effect"]
-            up = effect["value_after"] > effect["value_before"]
-            assert f" would {'raise' if up else 'lower'} " in each["text"]
+            moved = effect["value_after"] - effect["value_before"]
+            verb = "raise" if moved > 0 else "lower" if moved < 0 else "leave"
+            assert f" would {verb} " in each["text"]
             assert not re.search(r"by -\d", each["text"])
     applying = {each["name"] for each in found["techniques"] if each["applies"]}
     assert {each["technique"] for each in found["not_computable"]} == applying

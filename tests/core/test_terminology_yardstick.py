@@ -5,11 +5,12 @@ reader took each to mean; `ambiguous` ones are those to ask about; `start` and `
 the term stands in the text. `more_memory_bound_cases.jsonl` has more: `own` ones, made up in the
 manner of kernel notes, reviews and design documents, and `public` ones, rewritten from other
 public texts.
-`paraphrased_memory_bound_cases.jsonl` has six sets, "a" to "f", made up in many styles to say the
-same in other words, each before the rules were widened with it (docs/terminology.md has the figures
-of first contact). `worded_memory_bound_cases.jsonl` has fourteen sets, made up to be hard: pairs
-that differ in a few words, images, remedies, wants and reports in many voices; their floors are
-lower. All were labelled before the rules first saw them, and have since been used to widen those.
+`paraphrased_memory_bound_cases.jsonl` has seven sets, "a" to "f" and "h", made up in many styles to
+say the same in other words, each before the rules were widened with it (docs/terminology.md has the
+figures of first contact). `worded_memory_bound_cases.jsonl` has fourteen sets, made up to be hard:
+pairs that differ in a few words, images, remedies, wants and reports in many voices; their floors
+are lower. All were labelled before the rules first saw them, and have since been used to widen
+those.
 The floors lie just below what the checker reaches, so that a change is seen to help or hurt.
 """
 
@@ -69,7 +70,7 @@ def test_flags_are_precise_and_miss_few_ambiguous_sentences(cases: list[Case]) -
     assert recall >= 0.95, sorted(wanted - flagged)
 
 
-@pytest.mark.parametrize("name", "abcdef")
+@pytest.mark.parametrize("name", "abcdefh")
 def test_paraphrases_are_flagged_as_well_set_by_set(name: str) -> None:
     cases = [case for case in PARAPHRASED if case["set"] == name]
     flagged = {case["id"] for case in cases if is_flagged(case)}

@@ -279,3 +279,24 @@ def test_comments_are_told_from_strings_and_code_in_many_languages(language: str
 )
 def test_a_file_is_read_by_its_name(name: str, known: tuple[str, str | None] | None):
     assert format_of(PurePath(name)) == known
+
+
+@pytest.mark.parametrize(
+    "match",
+    [
+        "memory](https://example.org/a-long-address)-bound", "memory-<b>bound",
+        "memory</i>-bound", "memory</span> bound",
+    ],
+)  # fmt: skip
+def test_links_and_tags_of_looks_inside_a_claim_of_markdown_part_no_word(match: str) -> None:
+    opened = {"]": "[", "<": "<i>"}["]" if "]" in match else "<"]
+    text = f"\U0001f600 Decode of the LLM is {opened}{match} on this GPU."
+    (found,) = check(text, prose=read(text, "markdown").prose)
+    assert (found.match, text[found.start : found.end]) == (match, match)
+    assert found.status == "needs_answer"
+
+
+def test_a_line_break_or_a_picture_parts_words() -> None:
+    for between in ("<br>", "![](x.png)", "<img src=x>"):
+        text = f"The LLM has memory{between}bound to the GPU."
+        assert check(text, prose=read(text, "markdown").prose) == []

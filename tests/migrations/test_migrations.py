@@ -16,7 +16,7 @@ from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import inspect, text
 
-from advisor.store import checks, idempotency, keys, plans
+from advisor.store import allocations, checks, idempotency, keys, plans
 from advisor.store.engine import make_engine, unit_of_work
 from advisor.store.engine import session_factory as sessions_on
 from advisor.store.errors import DatabaseUnavailable
@@ -43,6 +43,9 @@ def fill(engine):
         model_profiles.create(session, model("llama", "alias"))
         plans.add(session, plans.StoredPlan("1", now, "llama", "cost", "0.1", {}, "{}"))
         checks.add(session, checks.StoredCheck("1", now, {}, {}))
+        allocations.add(
+            session, allocations.StoredAllocation("1", now, "cost", "optimal", "0.1", {}, "{}")
+        )
         claim = idempotency.Claim("ci", "1", "0" * 64)
         idempotency.claim(session, claim, now, now - timedelta(days=1))
         keys.add(session, keys.StoredKey("0" * 64, "ci", "read", now, None))

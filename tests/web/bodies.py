@@ -298,6 +298,33 @@ OVER_TIME: dict[str, Any] = economics_examples.BREAK_EVEN["over time"] | {
     "free_share": 0.1,
     "fee_share": 0.03,
 }
+ALLOCATION: dict[str, Any] = {
+    "demands": [
+        {
+            "name": "chat",
+            "must_have": False,
+            "weight": 2,
+            "inventory": ["own"],
+            "model": "meta-llama-3.1-8b",
+            "workload": {"request_rate_per_s": 5, "input_tokens": 500, "output_tokens": 100},
+            "slo": {"ttft_p95_ms": 1000},
+            "limits": {"max_accelerators": 8, "tensor_parallel": [1]},
+        }
+    ],
+    "inventory": [
+        {
+            "name": "own",
+            "hardware": "h100-sxm-80gb",
+            "accelerators": 4,
+            "tenure": "owned",
+            "price_per_hour": "1.5",
+        }
+    ],
+    "currency": "USD",
+    "max_gap": 0.01,
+    "time_limit_s": 2,
+    "alternatives": False,
+}
 CHECK: dict[str, Any] = examples.CHECK["a claim that needs an answer"]
 REPLIES: dict[str, Any] = examples.REPLIES["capacity is meant"]
 
@@ -306,6 +333,7 @@ POSTS: dict[str, dict[str, Any]] = {
     "/v1/model-profiles": ARCHITECTURE,
     "/v1/plans": PLAN,
     "/v1/techniques/advice": ADVICE,
+    "/v1/fleets/allocations": ALLOCATION,
     "/v1/economics/break-even": BREAK_EVEN,
     "/v1/economics/sensitivity": OVER_TIME | {"swing": 0.2},
     "/v1/economics/request-price": economics_examples.REQUEST_PRICE["cached prompts"],

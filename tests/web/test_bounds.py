@@ -10,6 +10,7 @@ import pytest
 from marshmallow import Schema, ValidationError
 
 from advisor.core.errors import FieldError
+from advisor.schemas.allocation import AllocationBody
 from advisor.schemas.containers import Either, ListOf, MapOf, Section, Variant
 from advisor.schemas.economics.break_even import SensitivityBody
 from advisor.schemas.economics.fields import Exact
@@ -31,6 +32,7 @@ BODIES = [
     ModelProfileBody,
     PlanBody,
     AdviceBody,
+    AllocationBody,
     SensitivityBody,
     RequestPriceBody,
     SelfHostBody,

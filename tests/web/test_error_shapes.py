@@ -34,7 +34,8 @@ def concrete(path: str) -> str:
     """A path with its parameters filled in by something that exists."""
     name = "h100-sxm-80gb" if "hardware" in path else "meta-llama-3.1-8b"
     name = "replicas" if "techniques" in path else name
-    return path.replace("{name}", name).replace("{plan_id}", "0").replace("{check_id}", "0")
+    path = path.replace("{name}", name)
+    return re.sub("{(plan|check|allocation)_id}", "0", path)
 
 
 def headers(method: str) -> dict[str, str]:
@@ -191,7 +192,7 @@ def test_a_name_that_does_not_exist_is_404(
     body = POSTS.get(path.rsplit("/", 1)[0]) or {"answers": [{"finding": 0, "sense": "both"}]}
     if "{name}" in path:
         body = body | {"name": name}
-    place = path.replace("{name}", name).replace("{plan_id}", name).replace("{check_id}", name)
+    place = re.sub(r"{\w+}", name, path)
     response = shared_client.open(place, method=method, json=body, headers=headers(method))
     if method == "PUT" and name != "nothing":
         assert response.status_code in (404, 422)

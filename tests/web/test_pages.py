@@ -9,7 +9,10 @@ from flask.testing import FlaskClient
 from tests.web.bodies import HARDWARE
 from tests.web.problems import only_error, problem
 
-LISTS = ["/v1/hardware-profiles", "/v1/model-profiles", "/v1/plans", "/v1/terminology/rules"]
+LISTS = [
+    "/v1/hardware-profiles", "/v1/model-profiles", "/v1/plans", "/v1/fleets/allocations",
+    "/v1/terminology/rules",
+]  # fmt: skip
 each_list = pytest.mark.parametrize("route", LISTS)
 
 

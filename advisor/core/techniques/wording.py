@@ -129,13 +129,11 @@ def combination(found: Mapping[str, Any], currency: str | None) -> str:
         return f"{both}: {found['how']} The plans are not within the same limits."
     measure = found["effect"]["measure"]
     named, unit = _measure(measure, currency)
-    together, first, last = (
-        _moved(measure, gain) for gain in (found["gain_together"], *found["gains"])
-    )
+    first, last = (_moved(measure, gain, "it", unit) for gain in found["gains"])
     return (
-        f"{both} would {together[0]} {named} by {together[1]}{unit}; by themselves the first would "
-        f"{first[0]} it by {first[1]} and the second {last[0]} it by {last[1]}, so that together "
-        f"they do {interaction} the sum. {found['how']}"
+        f"{both} would {_moved(measure, found['gain_together'], named, unit)}; by themselves the "
+        f"first would {first} and the second {last}, so that together they do {interaction} the "
+        f"sum. {found['how']}"
     )
 
 
@@ -146,10 +144,12 @@ _INTERACTIONS = {
 }
 
 
-def _moved(measure: str, gain: float) -> tuple[str, str]:
-    """Which way a gain moves a measure, and by how much."""
+def _moved(measure: str, gain: float, named: str, unit: str) -> str:
+    """What a gain does to a measure."""
+    if not gain:
+        return f"leave {named} as it is"
     upwards = (gain > 0) == (gained(measure, 0.0, 1.0) > 0)
-    return "raise" if upwards and gain else "lower", rounded_plain(abs(gain))
+    return f"{'raise' if upwards else 'lower'} {named} by {rounded_plain(abs(gain))}{unit}"
 
 
 def batching(kinds: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from advisor.core.terminology.text import FILLER
 
-_MARKS = r"[*_~\\]{0,3}+"
-"""Marks of emphasis, and what escapes a mark."""
-_JOINT = rf"(?:(?:{_MARKS}[-\u2010-\u2013\s{FILLER}]){{1,10}}+{_MARKS})?+"
+_MARKS = rf"{FILLER}*+[*_~\\]{{0,3}}+{FILLER}*+"
+"""Marks of emphasis, what escapes a mark, and what counts for nothing."""
+_JOINT = rf"(?:(?:{_MARKS}[-\u2010-\u2013\s]){{1,10}}+{_MARKS})?+"
 """What joins the words of a claim; marks of emphasis may stand there: `**memory**-bound`."""
 _SPACE = rf"{_MARKS}\s{_MARKS}"
 _BE = r"(?:is|was|are|becomes?|became|remains?|being|as)"

@@ -1,0 +1,70 @@
+"""Allocations: compute one and keep it, read it again word for word, list them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from advisor.allocation.answer import answered
+from advisor.allocation.request import AllocationRequest
+from advisor.core.coefficients import data_version
+from advisor.service.clock import now, rfc3339
+from advisor.service.database import Database
+from advisor.service.lookup import resolve_all
+from advisor.store import allocations as stored_allocations
+from advisor.store.allocations import AllocationSummary, StoredAllocation
+from advisor.store.errors import NotFound
+from advisor.store.ids import new_id
+
+
+def create(database: Database, body: Mapping[str, Any]) -> StoredAllocation:
+    """Answer an allocation request and keep request and answer.
+
+    `body` is a loaded `AllocationBody`. No transaction is open while it is computed. Raises
+    InvalidInput for unknown names and for what the planner refuses, and `SolverMissing`.
+    """
+    models, hardware, versions = resolve_all(
+        database,
+        {f"/demands/{i}/model": each["model"] for i, each in enumerate(body["demands"])},
+        {f"/inventory/{i}/hardware": each["hardware"] for i, each in enumerate(body["inventory"])},
+    )
+    asked = AllocationRequest.from_mapping(body, models.values(), hardware.values())
+    allocation_id, moment = new_id(), now()
+    profiles = [{"pointer": at, "name": n, "version": v} for at, (n, v) in versions.items()]
+    answer = {
+        "id": allocation_id,
+        "created_at": rfc3339(moment),
+        "profiles": profiles,
+        "coefficients_version": data_version(),
+        **answered(asked),
+    }
+    stored = StoredAllocation(
+        id=allocation_id,
+        created_at=moment,
+        objective=asked.objective,
+        status=answer["status"],
+        planner_version=answer["planner_version"],
+        request=body["request"],
+        answer=json.dumps(answer, allow_nan=False),
+    )
+    with database.writing() as session:
+        stored_allocations.add(session, stored)
+    return stored
+
+
+def read(database: Database, allocation_id: str) -> StoredAllocation:
+    """The allocation of that id. Raises `NotFound`."""
+    if not allocation_id.isalnum() or not allocation_id.isascii():
+        raise NotFound(allocation_id)
+    with database.reading() as session:
+        return stored_allocations.get(session, allocation_id)
+
+
+def page(
+    database: Database, limit: int, cursor: str | None, filters: Mapping[str, str]
+) -> tuple[list[AllocationSummary], str | None]:
+    """At most `limit` allocations, newest first, and the cursor of the next page. Raises
+    `BadCursor`."""
+    with database.reading() as session:
+        return stored_allocations.page(session, limit, cursor, filters)
