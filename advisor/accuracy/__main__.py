@@ -1,5 +1,6 @@
 """How far predictions are from measurements: `python -m advisor.accuracy` prints the page,
-`--write` keeps it as docs/accuracy.md, and the widths of intervals as the core's residuals.toml.
+`--write` keeps it as docs/accuracy.md, the widths of intervals as the core's residuals.toml, and
+predictions as predictions.csv.
 `--refit` takes a step of the fit first (coefficients.toml, held_out.json), in some ten minutes."""
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ def main() -> None:
         text = json.dumps(refitted(found, rows()), indent=0, sort_keys=True)
         (_ROOT / "advisor" / "accuracy" / "held_out.json").write_text(text, encoding="utf-8")
         return
-    page, widths = report(rows())
+    page, widths, predicted = report(rows())
     if "--write" not in sys.argv[1:]:
         sys.stdout.write(page)
         return
     (_ROOT / "docs" / "accuracy.md").write_text(page, encoding="utf-8")
+    (_ROOT / "advisor" / "accuracy" / "predictions.csv").write_text(predicted, encoding="utf-8")
     kept = as_toml(widths, measured_cases(rows()))
     (_ROOT / "advisor" / "core" / "residuals.toml").write_text(kept, encoding="utf-8")
 

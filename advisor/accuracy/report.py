@@ -1,4 +1,5 @@
-"""`docs/accuracy.md`: how far predictions are from what was measured; the widths of intervals."""
+"""`docs/accuracy.md`: how far predictions are from what was measured; the widths of intervals, and
+predictions row by row."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from advisor.accuracy.closed_form import closed_form
 from advisor.accuracy.compare import Residual, Score, compare, markdown, scores, worst
 from advisor.accuracy.held_out import residuals
 from advisor.accuracy.intervals import METRIC_OF, Width, counts, widths
+from advisor.accuracy.predictions import as_csv
 from advisor.accuracy.ranking import choices
 from advisor.accuracy.rows import Row, device_of
 from advisor.accuracy.simulated import simulated
@@ -42,8 +44,8 @@ PEERS = (
 _WORST = 15
 
 
-def report(rows: Sequence[Row]) -> tuple[str, list[Width]]:
-    """The page, and the widths of the intervals that it states."""
+def report(rows: Sequence[Row]) -> tuple[str, list[Width], str]:
+    """The page, the widths of the intervals that it states, and `predictions.csv`."""
     fitted = compare(rows, simulated)
     unseen = residuals(rows, simulated, "interpolated")
     by_basis = {
@@ -56,6 +58,7 @@ def report(rows: Sequence[Row]) -> tuple[str, list[Width]]:
     lost = [each.share_lost for each in choices(rows, simulated)]
     parts = [
         _INTRODUCTION.format(count=len(rows)),
+        _PICTURE,
         "## By regime\n\n" + _regimes(fitted.residuals, unseen),
         _without_relatives(rows, unseen),
         "## By engine and device, TPOT at fixed concurrency\n\n" + _devices(fitted.residuals),
@@ -68,7 +71,8 @@ def report(rows: Sequence[Row]) -> tuple[str, list[Width]]:
         f"Refused, so not predicted: {refused}." if refused else "",
         _NOTES,
     ]
-    return "\n\n".join(part for part in parts if part) + "\n", found
+    page = "\n\n".join(part for part in parts if part) + "\n"
+    return page, found, as_csv(by_basis["interpolated"], found)
 
 
 def closed_and_burst(row: Row) -> dict[str, float]:
@@ -160,6 +164,10 @@ def _furthest(fitted: Iterable[Residual]) -> str:
         ),
     )  # fmt: skip
 
+
+_PICTURE = """\
+![Mean TPOT predicted against measured, each benchmark held out, with its interval.](accuracy.svg)\
+"""
 
 _INTRODUCTION = """# Accuracy
 

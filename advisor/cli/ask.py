@@ -13,6 +13,7 @@ from advisor.allocation.request import AllocationRequest
 from advisor.catalog.loader import hardware_profile, model_profile
 from advisor.cli.faults import Refused
 from advisor.core.errors import FieldError, InvalidInput
+from advisor.core.figures import plan_figures
 from advisor.core.hardware import HardwareProfile
 from advisor.core.model import ModelProfile
 from advisor.core.plans import plan
@@ -34,6 +35,11 @@ def answer(document: Any) -> Document:
     Raises InvalidInput.
     """
     return plan(_request(loaded_plan(document))).as_dict()
+
+
+def figures(document: Any, answered: Document) -> Document:
+    """What charts of that answer show and it does not carry. Raises InvalidInput."""
+    return plan_figures(_request(loaded_plan(document)), answered)
 
 
 def advice(document: Any) -> Document:

@@ -9,7 +9,8 @@ from typing import Any, BinaryIO
 
 import click
 
-from advisor.cli import ask
+from advisor.charts.catalogue import OF_A_PLAN
+from advisor.cli import ask, plot
 from advisor.cli.plan_report import MOST_ROWS, report
 from advisor.cli.tables import console
 from advisor.cli.traces import COLUMNS, trace_in
@@ -188,10 +189,17 @@ def _words(words: Iterable[str]) -> str:
     "--request", "request_file", type=click.File("rb"), metavar="FILE|-",
     help="The whole request as JSON, as POST /v1/plans takes it.",
 )  # fmt: skip
+@click.option(
+    "--plot", "plot_file", metavar="FILE", help="Draw a chart of the answer too: .svg or .png."
+)
+@click.option(
+    "--chart", metavar="NAME", help=f"Which: {_words(OF_A_PLAN)}.  [default: {plot.DEFAULT}]"
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as the API gives it.")
 @click.pass_context
 def plan(
-    ctx: click.Context, /, request_file: BinaryIO | None, as_json: bool, **options: Any
+    ctx: click.Context, /, request_file: BinaryIO | None, as_json: bool, plot_file: str | None,
+    chart: str | None, **options: Any,
 ) -> None:  # fmt: skip
     """Choose hardware, replicas and parallelism for a model and a load.
 
@@ -202,6 +210,7 @@ def plan(
       --hardware h200-sxm-141gb --rate 4 --input-tokens 1000 --output-tokens 250 \\
       --slo ttft_p95_ms=1000 --slo tpot_p95_ms=50 --weights fp8 --kv-cache fp8
     """
+    shown = plot.asked_for(plot_file, chart)
     given = {name: value for name, value in options.items() if _is_given(value)}
     if request_file is None:
         document = _nested(given)
@@ -214,6 +223,8 @@ def plan(
         click.echo(json.dumps(answer, indent=2, allow_nan=False))
     else:
         console().print(report(answer, document.get("max_candidates", MOST_ROWS)))
+    if plot_file is not None and shown is not None:
+        plot.write(plot_file, shown, document, answer)
     if answer["recommended"] is None:
         ctx.exit(1)
 

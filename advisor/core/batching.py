@@ -262,13 +262,29 @@ def _mix(
     return _Mix(chunks, packed, room, np.maximum(n - packed, 0.0) * chunks / packed)
 
 
+def step_arguments(
+    steps: StepModel, workload: Workload, n: Array, batched_tokens: Array
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """What `StepModel.times` takes of a decode step with n in service, and of one with prompts."""
+    decodes = steps.speculation.steps(workload.gaps)
+    return _arguments(
+        workload, n, _mix(n, workload, batched_tokens, steps.speculation.verified, decodes)
+    )
+
+
+def _arguments(
+    workload: Workload, n: Array, mix: _Mix
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    context, zero = np.array([[workload.live_context]]), np.zeros_like(n)
+    mixed = mixed_arguments(workload, mix.packed, mix.chunks)
+    return (n, context, zero, zero, zero, zero), (n, context, *mixed)
+
+
 def _step_pair(
     steps: StepModel, workload: Workload, n: Array, mix: _Mix
 ) -> tuple[StepTimes, StepTimes]:
-    context, zero = np.array([[workload.live_context]]), np.zeros_like(n)
-    decode = steps.times(n, context, zero, zero, zero, zero)
-    mixed = steps.times(n, context, *mixed_arguments(workload, mix.packed, mix.chunks))
-    return decode, mixed
+    decode, mixed = _arguments(workload, n, mix)
+    return steps.times(*decode), steps.times(*mixed)
 
 
 def mixed_arguments(

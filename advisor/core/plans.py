@@ -71,13 +71,19 @@ class Plan(Decision):
             "planner_version": __version__,
         }
 
+    @cached_property
+    def crossings(self) -> list[dict[str, Any]]:
+        """Loads at which another way to spend the accelerators becomes the better one."""
+        subject = self.recommended if self.recommended is not None else self.nearest
+        return [] if subject is None else crossing.crossing_loads(self, subject)
+
     def _explained(self) -> dict[str, Any]:
         """The choice beside others: in figures and, last, in sentences."""
         subject = self.recommended if self.recommended is not None else self.nearest
         full = self.request.explain == "full"
         found: dict[str, Any] = {
             "replicas_vs_tensor_parallel": [],
-            "crossing_loads": [] if full else None,  # None: not asked for
+            "crossing_loads": self.crossings if full else None,  # None: not asked for
             "batch_limit": None,
             "continuous_vs_static": [],
         }
@@ -85,8 +91,6 @@ class Plan(Decision):
             found["replicas_vs_tensor_parallel"] = comparison.in_both_ways(self, subject)
             found["batch_limit"] = batch_cost.batch_limit(self, subject)
             found["continuous_vs_static"] = continuous_vs_static(self, subject)
-        if subject is not None and full:
-            found["crossing_loads"] = crossing.crossing_loads(self, subject)
         larger = next_accelerators.next_accelerators(self)
         sensitivity = slo_sensitivity.slo_sensitivity(self)
         sentences = [

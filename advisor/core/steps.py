@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,6 +147,45 @@ class StepModel:
         return StepTimes(
             *(self._sum_stages(getattr(stage, cause)) * total / one_pass for cause in CAUSES)
         )
+
+    def work(
+        self,
+        decode: Array,
+        context: Array,
+        prefill: Array,
+        pairs: Array,
+        cached: Array,
+        prompts: Array,
+    ) -> tuple[Array, Array]:
+        """FLOP and bytes, as stored, of that step on one accelerator, the mean of a pipeline's
+        stages; arguments as those of `times`."""
+        decode, context, prefill, pairs, cached, prompts = (
+            self._spread(x) for x in (decode, context, prefill, pairs, cached, prompts)
+        )
+        batches, busy = microbatches(decode, prompts, self._stages, ON_ARRAYS)
+        each, shares = decode / batches, (x / busy for x in (prefill, pairs, cached, prompts))
+        none = np.zeros_like(prefill)
+        with_prompts = self._counted.seconds(each, context, *shares)
+        without = self._counted.seconds(each, context, none, none, none, none)
+        flop, moved = (
+            self._sum_stages(busy * a + (batches - busy) * b) / self._counts[:, None]
+            for a, b in list(zip(with_prompts, without, strict=True))[:2]
+        )
+        return flop, moved
+
+    @cached_property
+    def _counted(self) -> StageCost[Array]:
+        """The stages at one FLOP and one byte a second, nothing hidden behind anything: their
+        seconds of compute are FLOP, those of memory bytes."""
+        unit = _Rates(1.0, 1.0, 1.0)
+        rates = dict.fromkeys(("quantized", "plain", "experts", "attention"), unit)
+        rows = [
+            (layout, stage)
+            for layout in self.layouts
+            for stage in stage_loads(self.model, layout.split)
+        ]
+        cost = self._stage_cost(rows, [rates] * len(rows))
+        return replace(cost, overlap=np.ones_like(cost.overlap))
 
     def step_function(self, layout: int = 0) -> StepFunction:
         """The total of `times` for one of the layouts, of floats: tens of times faster a call."""

@@ -42,7 +42,19 @@ def json_answer(
     is answered 304.
     """
     text = content if isinstance(content, str) else json.dumps(content, allow_nan=False)
-    response = Response(text + "\n", status, content_type="application/json")
+    return content_answer(text + "\n", "application/json", status, etag=etag, location=location)
+
+
+def content_answer(
+    content: str | bytes,
+    content_type: str,
+    status: int = HTTPStatus.OK,
+    *,
+    etag: str | None = None,
+    location: str | None = None,
+) -> Response:
+    """An answer of any type, with an ETag as `json_answer` gives it."""
+    response = Response(content, status, content_type=content_type)
     if etag is not None:
         response.set_etag(etag)
     else:

@@ -11,6 +11,7 @@ from advisor.service.rules_file import rules_of
 from advisor.web import (
     authentication,
     bulk,
+    charts,
     compression,
     docs,
     economics,
@@ -34,6 +35,7 @@ from advisor.web.spec import make_api
 
 RESOURCES = (
     plans.blp,
+    charts.blp,
     techniques.blp,
     fleets.blp,
     hardware_profiles.blp,

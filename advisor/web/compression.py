@@ -8,7 +8,8 @@ from flask_compress import Compress
 SMALLEST = 4096
 """Bytes below which compressing costs more than it saves."""
 LEVEL = 5
-MEDIA_TYPES = ("application/json", "application/jsonl", "text/csv", "text/html", "text/plain")
+MEDIA_TYPES = ("application/json", "application/jsonl", "text/csv", "text/html", "text/plain",
+               "image/svg+xml")  # fmt: skip
 """Not scripts and styles: they are sent from files, which the library would leave open."""
 SUFFIX = ":gzip"
 """What the ETag of a compressed answer ends in: other bytes, another tag."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
@@ -16,6 +16,7 @@ from advisor.allocation.program import PACKAGE, SolverMissing
 from advisor.core.errors import FieldError, InvalidInput
 from advisor.schemas.faults import MOST_FAULTS, echo
 from advisor.service.bulk import NotAllStored
+from advisor.service.charts import NoChart
 from advisor.service.errors import UnknownName
 from advisor.service.idempotency import KeyReused
 from advisor.store.errors import (
@@ -34,6 +35,7 @@ TITLES = {
     403: "Forbidden",
     404: "Not Found",
     405: "Method Not Allowed",
+    406: "Not Acceptable",
     409: "Conflict",
     411: "Length Required",
     412: "Precondition Failed",
@@ -56,6 +58,15 @@ log = structlog.get_logger("advisor.web")
 
 class PreconditionMissing(Exception):
     """A change of a profile came without `If-Match`."""
+
+
+class NotAcceptable(Exception):
+    """No media type that is `offered` is one that the request accepts; the first argument says
+    so."""
+
+    def __init__(self, detail: str, offered: Sequence[str]) -> None:
+        super().__init__(detail)
+        self.detail, self.offered = detail, list(offered)
 
 
 def problem(
@@ -93,7 +104,9 @@ def register(app: Flask) -> None:
     app.register_error_handler(HTTPException, _http)
     app.register_error_handler(InvalidInput, _invalid)
     app.register_error_handler(NotAllStored, _not_all_stored)
+    app.register_error_handler(NoChart, _no_chart)
     app.register_error_handler(NotFound, _not_found)
+    app.register_error_handler(NotAcceptable, _not_acceptable)
     app.register_error_handler(NameTaken, _taken)
     app.register_error_handler(StaleVersion, _stale)
     app.register_error_handler(PreconditionMissing, _missing)
@@ -142,6 +155,16 @@ def _not_found(error: NotFound) -> Response:
     return problem(
         HTTPStatus.NOT_FOUND, detail, [FieldError("/name", detail, given=name, nearest=nearest)]
     )
+
+
+def _no_chart(error: NoChart) -> Response:
+    return problem(HTTPStatus.NOT_FOUND, f"This plan has no chart {error.name!r}. {error.reason}")
+
+
+def _not_acceptable(error: NotAcceptable) -> Response:
+    given = echo(request.headers.get("Accept", ""))
+    field = FieldError("/accept", error.detail, given=given, allowed=error.offered)
+    return problem(HTTPStatus.NOT_ACCEPTABLE, error.detail, [field], {"Vary": "Accept"})
 
 
 def _taken(error: NameTaken) -> Response:

@@ -9,6 +9,8 @@ from werkzeug.exceptions import RequestURITooLarge
 
 LONGEST_URI = 4096
 NOTHING_ALLOWED = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+STYLED_IMAGE = NOTHING_ALLOWED + "; style-src 'unsafe-inline'"
+"""Of an SVG, which carries its own styles and no script."""
 REQUEST_HEADERS = (
     "Authorization", "Content-Type", "If-Match", "If-None-Match", "Idempotency-Key", "X-Request-ID",
 )  # fmt: skip

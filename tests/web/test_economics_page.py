@@ -1,18 +1,30 @@
-"""docs/economics.md is asked: what it shows is what the service answers."""
+"""docs/economics.md is asked: what it shows is what the service answers.
+
+`python -m tests.web.test_economics_page` draws its pictures anew.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from flask.testing import FlaskClient
 
+from advisor import plots
+from advisor.charts.catalogue import OF_ECONOMICS, charts
+from advisor.charts.chart import Chart
+from advisor.store.migrate import upgrade
 from tests.test_readme import close, shortened
+from tests.web.fixtures import running_app
 
-PAGE = (Path(__file__).parents[2] / "docs" / "economics.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "economics.md").read_text(encoding="utf-8")
+SVG = "{http://www.w3.org/2000/svg}"
 _PARTS = re.compile(r"`POST (/v1/\S+)`:|^```json\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -43,14 +55,43 @@ def test_what_the_page_shows_is_what_is_answered(shared_client: FlaskClient, cas
     assert close(shown, answer), answer
 
 
-def test_the_picture_shows_the_moments_that_are_answered():
-    # It is drawn by docs/economics_plot.py, which needs a library that tests do not have.
-    picture = (Path(__file__).parents[2] / "docs" / "economics.svg").read_text(encoding="utf-8")
-    shown = {f"{answer['months']:.1f} months" for *_, answer in CASES if "npv" in answer}
-    steady = {f"{answer['months']:.1f} months" for *_, answer in CASES if "whole_months" in answer}
-    assert len(shown | steady) == 2
-    assert shown | steady <= set(re.findall(r">([0-9.]+ months)<", picture))
+PICTURES = {"break_even_over_time": "break_even.svg", "self_host_vs_api": "self_host.svg"}
+"""Charts that the page shows, each of the answer to one of its questions, by their files."""
+
+
+def drawn(client: FlaskClient) -> dict[str, Chart]:
+    """The chart of each picture: of several answers that have it, the last one."""
+    answers = [
+        client.post(route, data=question, content_type="application/json").get_json()
+        for route, question, shown in CASES
+        if "npv" in shown or "intervals" in shown
+    ]
+    made = [one for answer in answers for one in charts(answer, OF_ECONOMICS)]
+    return {PICTURES[one.name]: one for one in made if one.name in PICTURES}
+
+
+def test_the_pictures_show_what_is_answered(shared_client: FlaskClient):
+    made = drawn(shared_client)
+    assert set(made) == set(PICTURES.values())
+    for name, chart in made.items():
+        root = ElementTree.parse(DOCS / name).getroot()
+        assert root.findtext(f"{SVG}desc") == chart.summary
+        assert f"]({name})" in PAGE
 
 
 def test_the_page_asks_more_than_a_few_questions():
     assert len(CASES) >= 8
+
+
+def write() -> None:
+    """Draw the pictures."""
+    with TemporaryDirectory() as place:
+        url = f"sqlite:///{place}/advisor.sqlite3"
+        upgrade(url)
+        for app in running_app(url):
+            for name, chart in drawn(app.test_client()).items():
+                (DOCS / name).write_bytes(plots.draw(chart, "svg"))
+
+
+if __name__ == "__main__":
+    write()
