@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -49,10 +50,8 @@ def _row(field: Field, value: Any, choices: Choices, wrong: str) -> html.Div:
     hint = [html.Span(field.hint, className="hint")] if field.hint else []
     error = html.Span(wrong, id={"error": field.name}, className="error")
     control = _control(field, value, choices)
-    if field.kind == "choice":
+    if field.kind in ("choice", "names"):
         inner: Any = html.Fieldset([html.Legend(label), control, *hint, error])
-    elif field.kind in ("name", "names"):
-        inner = html.Div([html.Div(label, id=f"label-{field.name}"), control, *hint, error])
     else:
         inner = html.Label([*label, control, *hint, error])
     kind = f"row for-{field.only_for}" if field.only_for else "row"
@@ -61,21 +60,19 @@ def _row(field: Field, value: Any, choices: Choices, wrong: str) -> html.Div:
 
 
 def _control(field: Field, value: Any, choices: Choices) -> Any:
+    """Native controls: Dash's own drop-down list has no label, and hides what has the focus."""
     identity = {"field": field.name}
     offered = field.choices or tuple((name, name) for name in choices.get(field.source, ()))
     options = [{"value": each, "label": label} for each, label in offered]
     match field.kind:
         case "choice":
             return dcc.RadioItems(options, value, id=identity, className="choices")
-        case "name" | "names":
-            known = {each for each, _ in offered}
-            chosen = value if isinstance(value, list) else [value] if value else []
-            # A name that is not known stays in sight, for the error beside it.
-            options += [{"value": each, "label": each} for each in chosen if each not in known]
-            return dcc.Dropdown(
-                options, value or None, id=identity, multi=field.many, clearable=field.many,
-                placeholder=f"{field.label} ...",
-            )  # fmt: skip
+        case "names":
+            # What is chosen stands first; a name that is not known, for the error below.
+            first = [{"value": name, "label": name} for name in value]
+            rest = [option for option in options if option["value"] not in value]
+            box = "choices boxed" if field.source else "choices"
+            return dcc.Checklist([*first, *rest], value, id=identity, className=box)
         case "json" | "long":
             return dcc.Textarea(
                 id=identity, value=value, rows=6 if field.kind == "long" else 3, spellCheck=False,
@@ -83,7 +80,12 @@ def _control(field: Field, value: Any, choices: Choices) -> Any:
             )  # fmt: skip
         case _:
             mode: Any = "decimal" if field.kind == "number" else "text"
-            return dcc.Input(
-                id=identity, value=value, type="text", inputMode=mode, debounce=WAIT_S,
+            known = f"known-{field.name}" if offered else None
+            control = dcc.Input(
+                id=identity, value=value, type="text", inputMode=mode, debounce=WAIT_S, list=known,
                 autoComplete="off", className="text",
             )  # fmt: skip
+            if known is None:
+                return control
+            names = json.dumps([name for name, _ in offered])
+            return html.Span([control, html.Datalist(id=known, **attributes(data_options=names))])

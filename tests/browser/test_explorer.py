@@ -8,11 +8,20 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Locator,
+    Page,
+    Request,
+    expect,
+)
 
 from advisor.service.keys import Keys
 from tests.browser.chromium import served
@@ -30,7 +39,8 @@ Open = Callable[..., Page]
 
 @pytest.fixture(scope="module")
 def database_file(_catalogued_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    return shutil.copy(_catalogued_sqlite, tmp_path_factory.mktemp("explorer") / "a.sqlite3")
+    copy = tmp_path_factory.mktemp("explorer") / "a.sqlite3"
+    return str(shutil.copy(_catalogued_sqlite, copy))
 
 
 @pytest.fixture(scope="module")
@@ -45,18 +55,28 @@ def opened(browser: Browser, address: str) -> Iterator[Open]:
     """Opens pages, and at the end fails for what any of them complained of: on its console, of its
     policy, of addresses elsewhere that it asked."""
     faults: list[str] = []
-    contexts = []
+    contexts: list[BrowserContext] = []
 
-    def open_page(path: str = "", base: str = address, **options: object) -> Page:
-        context = browser.new_context(**options)  # type: ignore[arg-type]
+    def open_page(
+        path: str = "", *, base: str = address, refused: bool = False, **options: Any
+    ) -> Page:
+        context = browser.new_context(**options)
         contexts.append(context)
         page = context.new_page()
-        host = urlsplit(base).netloc
-        page.on("console", lambda said: said.type in ("error", "warning") and faults.append(
-            f"{said.type}: {said.text}"))  # fmt: skip
+
+        def note(said: ConsoleMessage) -> None:
+            # The browser itself complains of an answer that is 401 or 403.
+            expected = refused and said.text.startswith("Failed to load resource")
+            if said.type in ("error", "warning") and not expected:
+                faults.append(f"{said.type}: {said.text}")
+
+        def look(asked: Request) -> None:
+            if urlsplit(asked.url).netloc not in (urlsplit(base).netloc, ""):
+                faults.append(asked.url)
+
+        page.on("console", note)
         page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("request", lambda asked: urlsplit(asked.url).netloc not in (host, "")
-                and faults.append(asked.url))  # fmt: skip
+        page.on("request", look)
         page.goto(base + path)
         return page
 
@@ -79,9 +99,7 @@ def test_from_an_empty_page_to_a_plan_of_a_pasted_model_that_curl_gives_too(open
     expect(sentence(page)).to_contain_text("Run 1 replica x TP4 on h100-sxm-80gb")
     page.get_by_label("or its config.json").fill(json.dumps(CONFIG))
     expect(sentence(page)).to_contain_text("x TP1 on h100-sxm-80gb: 6.88 USD an hour.")
-    page.locator("#label-hardware + button").click()
-    page.get_by_role("option", name="l4", exact=True).click()
-    page.keyboard.press("Escape")
+    page.get_by_label("l4", exact=True).check()
     page.get_by_label("Rate [requests/s]").fill("10")
     page.get_by_label("First token, TTFT p95 [ms]").fill("500")
     page.get_by_label("Each token, TPOT p95 [ms]").fill("20")
@@ -101,6 +119,7 @@ def test_an_address_shows_again_what_was_seen(opened: Open):
     first.get_by_label("As much as is served").check()
     expect(first.get_by_label("Rate [requests/s]")).to_be_hidden()
     first.get_by_label("Most tokens per accelerator").check()
+    first.get_by_label("First token, TTFT p95 [ms]").fill("")
     first.get_by_label("Input, p95 [tokens]").fill("3000")
     first.get_by_label("or its config.json").fill(json.dumps(CONFIG))
     expect(first.locator("#answer")).to_contain_text("Objective throughput")
@@ -140,7 +159,7 @@ def test_figures_can_be_taken_away(opened: Open, tmp_path: Path):
             picture.get_by_role("button", name=kind).click()
         saved[kind] = tmp_path / download.value.suggested_filename
         download.value.save_as(saved[kind])
-    rows = list(csv.DictReader(saved["CSV"].open()))
+    rows = list(csv.DictReader(saved["CSV"].read_text().splitlines()))
     items = json.loads(saved["JSON"].read_text())
     assert [float(row["x"]) for row in rows] == [item["x"] for item in items]
     assert {"27.52", "31.648"} <= {row["x"] for row in rows}
@@ -156,7 +175,7 @@ def test_a_plan_is_kept_and_taken_to_economics_and_terminology(opened: Open):
     page.go_back()
     page.get_by_role("button", name="Keep this plan").click()
     page.get_by_role("link", name="compare it with an API").click()
-    expect(sentence(page)).to_contain_text("Self-hosting is always cheaper from")
+    expect(sentence(page)).to_contain_text("Self-hosting is")
     expect(page.locator("#picture-self_host_vs_api .main-svg").first).to_be_visible()
 
 
@@ -184,16 +203,18 @@ def test_a_question_is_answered_by_keyboard_and_its_advice_shown(opened: Open):
     expect(sentence(again)).to_contain_text("1 open question, 0 resolved")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", PAGES)
-def test_pages_are_accessible_and_fit_a_phone(opened: Open, path: str, scheme: str):
-    page = opened(path, color_scheme=scheme, viewport={"width": 320, "height": 640})
+def test_pages_are_accessible_light_and_dark_and_fit_a_phone(opened: Open, path: str):
+    page = opened(path, viewport={"width": 320, "height": 640})
     expect(page.locator("#answer .panel").first).to_be_visible()
     if path != "terminology":
         expect(page.locator("figure .main-svg").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") == 320
-    found = Axe().run(page)
-    assert [each["id"] for each in found.response["violations"]] == [], found.generate_report()
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        found = Axe().run(page)
+        violated = [each["id"] for each in found.response["violations"]]
+        assert violated == [], found.generate_report()
 
 
 def test_where_keys_are_required_a_page_answers_with_one_alone(opened: Open, database_file: str):
@@ -202,12 +223,13 @@ def test_where_keys_are_required_a_page_answers_with_one_alone(opened: Open, dat
     ):
         key = Keys(app.extensions["advisor-database"], "p").create("reader", "read")
         with served(app) as address:
-            page = opened(base=f"{address}/explorer/")
+            page = opened(base=f"{address}/explorer/", refused=True)
             expect(page.locator("#failure")).to_contain_text("Send an API key")
             page.get_by_label("A key of scope").fill(key)
             page.get_by_role("button", name="Use this key").click()
             expect(sentence(page)).to_contain_text("USD an hour")
             assert "Authorization: Bearer $ADVISOR_API_KEY" in command(page, "plan_request")
-            assert key not in page.content()
+            assert key not in page.url + page.locator("#page").inner_html()
+            assert page.evaluate("Object.keys({...localStorage, ...sessionStorage}).length") == 0
             page.get_by_role("button", name="Keep this plan").click()
             expect(page.locator("#kept")).to_contain_text("scope 'write'")

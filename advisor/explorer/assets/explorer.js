@@ -84,17 +84,30 @@
     });
     place.replaceChildren(table);
   };
+  const offer = (list) => {
+    const names = JSON.parse(list.dataset.options);
+    list.replaceChildren(...names.map((value) => element("option", "", { value })));
+  };
+  // Dash says that its radio buttons and checkboxes are options of a list box, and they are not.
+  const mend = (label) => {
+    label.closest("[role=listbox]")?.setAttribute("role", "group");
+    label.removeAttribute("role");
+    label.removeAttribute("aria-selected");
+  };
+  const repairs = [
+    ["[data-table]", fill], ["[data-options]", offer], ["label[role=option]:has(input)", mend],
+  ];
   new MutationObserver((changes) => {
-    const places = new Set();
     changes.forEach(({ type, target, addedNodes }) => {
-      if (type === "attributes") places.add(target);
-      addedNodes.forEach((node) => {
-        if (node.dataset?.table) places.add(node);
-        node.querySelectorAll?.("[data-table]").forEach((each) => places.add(each));
-      });
+      const nodes = type === "attributes" ? [target] : addedNodes;
+      nodes.forEach((node) => repairs.forEach(([selector, repair]) => {
+        if (node.matches?.(selector)) repair(node);
+        if (type !== "attributes") node.querySelectorAll?.(selector).forEach(repair);
+      }));
     });
-    places.forEach(fill);
-  }).observe(document, { subtree: true, childList: true, attributeFilter: ["data-table"] });
+  }).observe(document, {
+    subtree: true, childList: true, attributeFilter: ["data-table", "role", "aria-selected"],
+  });
 
   const tableOf = (figure) => {
     const { columns, rows } = JSON.parse(figure.querySelector("[data-table]").dataset.table);
