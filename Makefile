@@ -8,7 +8,7 @@ ARGS ?=
 PYTHON ?=
 PYTHONS := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 /usr/bin/python3)
 
-.PHONY: help run test check bench accuracy format lock
+.PHONY: help run test check bench soak load accuracy format lock
 
 help:  ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -29,6 +29,12 @@ check: $(VENV)/.ready-to-test  ## check formatting, lint, types, imports and tha
 bench: $(VENV)/.ready-to-test  ## measure speed, as ratios within one run
 	@$(BIN)/python -m benchmarks $(ARGS)
 
+soak: $(VENV)/.ready-to-test  ## long runs: mixed load, kills, outages (ARGS='--seconds 60 --requests 5000')
+	@$(BIN)/python -m tests.soak $(ARGS)
+
+load: $(VENV)/.ready-to-test  ## requests a second and latency under wrk, beside a bare echo
+	@$(BIN)/python -m benchmarks.load
+
 accuracy: $(VENV)/.ready-to-test  ## compare predictions with measured benchmarks: docs/accuracy.md
 	@$(BIN)/python -m advisor.accuracy --write
 
@@ -43,7 +49,7 @@ LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-versio
 	--custom-compile-command 'make lock' --group build
 
 lock: $(VENV)/.ready-to-test  ## write the lock files anew from pyproject.toml
-	$(LOCK) $(ARGS) --extra explorer --extra plots --output-file requirements.lock
+	$(LOCK) $(ARGS) --extra explorer --extra plots --extra fleet --output-file requirements.lock
 	$(LOCK) $(ARGS) --all-extras --constraints requirements.lock \
 		--output-file requirements-image.lock
 	$(LOCK) $(ARGS) --all-extras --group dev --constraints requirements-image.lock \

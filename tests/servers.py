@@ -73,10 +73,13 @@ class Server:
 
 @contextmanager
 def running(
-    database_url: str, folder: Path, changes: Mapping[str, str] | None = None
+    database_url: str,
+    folder: Path,
+    changes: Mapping[str, str] | None = None,
+    application: str | None = None,
 ) -> Iterator[Server]:
     """A server on a migrated database, with its files in `folder`, until the block ends; `changes`
-    are settings."""
+    are settings, `application` another one to serve."""
     port, home, temporary = free_port(), folder / "home", folder / "temporary"
     home.mkdir()
     temporary.mkdir()
@@ -90,7 +93,7 @@ def running(
     log = folder / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "gunicorn", "--config", "python:advisor.gunicorn_conf"],
+            [*_GUNICORN, *([] if application is None else [application])],
             env=environment,
             cwd=ROOT,
             stdout=output,
@@ -105,6 +108,7 @@ def running(
         process.wait()
 
 
+_GUNICORN = (sys.executable, "-m", "gunicorn", "--config", "python:advisor.gunicorn_conf")
 _DROPPED = ("XDG_RUNTIME_DIR", "ADVISOR_HOST")
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Iterator
-from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -15,12 +13,9 @@ import pytest
 import sqlalchemy as sa
 
 from advisor.store.migrate import upgrade
+from tests.chaos.clients import CHECKS, CLIENTS, Clients
 from tests.postgres import PostgreSQL, postgresql_server
 from tests.servers import Server, running, wait_until
-
-CLIENTS = 4
-CHECKS = "/v1/terminology/checks"
-BODY = {"text": "Decode is memory-bound."}
 
 
 @pytest.fixture
@@ -28,37 +23,6 @@ def postgresql() -> Iterator[PostgreSQL]:
     """A server of one's own, to stop."""
     with postgresql_server(durable=True) as server:
         yield server
-
-
-class Clients:
-    """Clients that ask one thing after the other, each under a key of its own."""
-
-    def __init__(self, server: Server) -> None:
-        self.answers: dict[str, dict[str, Any]] = {}
-        self.failures: dict[str, HTTPError] = {}
-        self.slowest_failure_s = 0.0
-        self._server, self._end = server, threading.Event()
-        self._threads = [
-            threading.Thread(target=self._ask, args=(client,)) for client in range(CLIENTS)
-        ]
-
-    def _ask(self, client: int) -> None:
-        for number in takewhile(lambda _: not self._end.is_set(), count()):
-            key, begun = f"{client}-{number}", time.monotonic()
-            try:
-                self.answers[key] = self._server.post(CHECKS, BODY, key)
-            except HTTPError as error:
-                self.failures[key] = error
-                self.slowest_failure_s = max(self.slowest_failure_s, time.monotonic() - begun)
-
-    def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
-
-    def stop(self) -> None:
-        self._end.set()
-        for thread in self._threads:
-            thread.join()
 
 
 def problem(server: Server, path: str) -> tuple[int, dict[str, Any]]:
@@ -93,10 +57,11 @@ def test_a_restart_of_postgresql_under_load_loses_and_doubles_nothing(
             assert error.code == 503
             assert error.headers["Content-Type"] == "application/problem+json"
             assert int(error.headers["Retry-After"]) >= 1
+        assert clients.lost == {}
         assert clients.slowest_failure_s < 2.5 + 1  # this machine's own delays
         for key, answer in clients.answers.items():
-            assert server.post(CHECKS, BODY, key) == answer
-        again = {key: server.post(CHECKS, BODY, key) for key in clients.failures}
+            assert clients.send(key) == answer
+        again = {key: clients.send(key) for key in clients.failures}
         ids = {answer["id"] for answer in (*clients.answers.values(), *again.values())}
         assert len(ids) == len(clients.answers) + len(clients.failures)
         for answer in clients.answers.values():

@@ -38,12 +38,13 @@ def test_an_address_gives_back_every_value(data: st.DataObject):
     text = st.text(st.characters(codec="utf-8"), max_size=300)
     name = st.text("abcxyz0189-._", min_size=1, max_size=12)
     for form in FORMS.values():
-        values: Values = {
-            f.name: data.draw(st.lists(name, max_size=4, unique=True) if f.many
-                              else st.sampled_from([v for v, _ in f.choices]) if f.choices
-                              else text)
-            for f in fields_of(form)
-        }  # fmt: skip
+        values: Values = {}
+        for field in fields_of(form):
+            if field.many:
+                values[field.name] = data.draw(st.lists(name, max_size=4, unique=True))
+            else:
+                choices = [value for value, _ in field.choices]
+                values[field.name] = data.draw(st.sampled_from(choices) if choices else text)
         values["answer-3"] = "both"
         assert values_of(form, "?" + query_of(values)) == values
 
