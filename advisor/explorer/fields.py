@@ -77,7 +77,7 @@ PLAN = (
                   unit="requests/s", default="4", only_for="request_rate_per_s"),
             Field("concurrency", "In flight", "/workload/concurrency", "number",
                   unit="requests", default="32", only_for="concurrency"),
-            Field("prefix_cache_hit", "Prefix cache hits", "/workload/prefix_cache_hit",
+            Field("prefix_cache_hit", "Cache hits", "/workload/prefix_cache_hit",
                   "number", unit="share"),
             Field("input_tokens", "Input, mean", "/workload/input_tokens/mean", "number",
                   unit="tokens", default="1000"),
