@@ -12,7 +12,7 @@ from advisor.explorer.attributes import attributes
 from advisor.explorer.fields import Field, Group
 from advisor.explorer.state import Values
 
-WAIT_S = 0.3
+WAIT_S = 0.2
 """Seconds without a key pressed after which a text is taken."""
 Choices = Mapping[str, Sequence[str]]
 """The names there are to choose from, by the `source` of a field."""
