@@ -161,8 +161,8 @@ def test_figures_can_be_taken_away(opened: Open, tmp_path: Path):
         download.value.save_as(saved[kind])
     rows = list(csv.DictReader(saved["CSV"].read_text().splitlines()))
     items = json.loads(saved["JSON"].read_text())
-    assert [float(row["x"]) for row in rows] == [item["x"] for item in items]
-    assert {"27.52", "31.648"} <= {row["x"] for row in rows}
+    assert rows == [{k: "" if v is None else str(v) for k, v in item.items()} for item in items]
+    assert {"27.52", "31.648"} <= {row["cost_per_hour"] for row in rows}
     assert saved["SVG"].read_text().startswith("<svg")
     assert saved["PNG"].read_bytes().startswith(b"\x89PNG")
 
@@ -192,13 +192,13 @@ def test_a_question_is_answered_by_keyboard_and_its_advice_shown(opened: Open):
     page = opened("terminology")
     page.get_by_label("Text to check").fill("Decode is memory-bound and it is not slow.")
     expect(page.locator("mark")).to_have_text("memory-bound")
-    page.get_by_role("radio", name="Capacity").focus()
+    page.get_by_role("radio", name="Capacity If").focus()
     page.keyboard.press("Space")
     expect(sentence(page)).to_contain_text("0 open questions, 1 resolved")
     expect(page.locator("#finding-0")).to_contain_text("Capacity: ")
     page.wait_for_url("**answer-0=capacity**")
     again = opened("terminology?" + urlsplit(page.url).query)
-    expect(again.get_by_role("radio", name="Capacity")).to_be_checked()
+    expect(again.get_by_role("radio", name="Capacity If")).to_be_checked()
     again.get_by_label("Text to check").fill("Decode is memory-bound.")
     expect(sentence(again)).to_contain_text("1 open question, 0 resolved")
 

@@ -85,7 +85,7 @@ def test_a_page_shows_what_the_api_answers_and_stores_nothing(client: FlaskClien
         (
             "?model=meta-llama-3.1-7b&hardware=l4&request_rate_per_s=1&input_tokens=9"
             "&output_tokens=9",
-            "Is meta-llama-3.1-8b meant?",
+            "Is meta-llama-3.1-70b meant?",
         ),
         ("?model=meta-llama-3.1-8b&hardware=l4&request_rate_per_s=-1", "minimum 1e-06"),
         ("?model=meta-llama-3.1-8b&hardware=&request_rate_per_s=1", "required"),
