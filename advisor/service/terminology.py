@@ -21,8 +21,7 @@ from advisor.service.clock import now, rfc3339
 from advisor.service.database import Database
 from advisor.store import checks
 from advisor.store.checks import StoredCheck
-from advisor.store.errors import NotFound
-from advisor.store.ids import new_id
+from advisor.store.ids import new_id, refuse_impossible
 from advisor.store.paging import page_of_names
 
 Answer = dict[str, Any]
@@ -58,7 +57,7 @@ def create(database: Database, vocabulary: Vocabulary, ask: Mapping[str, Any]) -
 
 def read(database: Database, check_id: str) -> Answer:
     """The check of that id as it stands now. Raises `NotFound`."""
-    _refuse_impossible(check_id)
+    refuse_impossible(check_id)
     with database.reading() as session:
         return checks.get(session, check_id).answer
 
@@ -71,7 +70,7 @@ def answer_findings(
     All of the answers are taken or none. Raises `NotFound`, and InvalidInput for an index that does
     not exist, a finding that asks nothing and a sense that it does not offer.
     """
-    _refuse_impossible(check_id)
+    refuse_impossible(check_id)
     with database.writing() as session:
         document = checks.get(session, check_id, lock=True).answer
         findings = [Finding.from_dict(finding) for finding in document["findings"]]
@@ -154,9 +153,3 @@ def _resolved(findings: list[Finding], answers: Iterable[Mapping[str, Any]]) -> 
     if errors:
         raise InvalidInput(*errors)
     return findings
-
-
-def _refuse_impossible(check_id: str) -> None:
-    """What no id looks like is not asked for: a database may refuse the text itself."""
-    if not (check_id.isascii() and check_id.isalnum()):
-        raise NotFound(check_id)
