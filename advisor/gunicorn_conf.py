@@ -129,6 +129,8 @@ def _closed_aside(close: Callable[[socket.socket], None]) -> Callable[[socket.so
 
 
 _MOST_LINGERING = 16
+"""Clients that a worker waits for at once, each in a thread: half as many as answer requests where
+`ADVISOR_THREADS` is left at 32. An estimate."""
 
 
 def child_exit(server: Arbiter, worker: Worker) -> None:

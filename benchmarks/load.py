@@ -11,8 +11,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -83,7 +81,7 @@ def _compare(case: Case, folder: Path) -> None:
     database = Database(url)
     catalogue.load(database)
     database.close()
-    with _running(folder / "service", url, {"ADVISOR_WORKERS": "2"}) as service:
+    with running(url, folder / "service", {"ADVISOR_WORKERS": "2"}) as service:
         sample = folder / "answer.json"
         sample.write_text(
             service.get(case.path)
@@ -91,7 +89,7 @@ def _compare(case: Case, folder: Path) -> None:
             else json.dumps(service.post(case.path, case.body))
         )
         echo = {ANSWER: str(sample), "ADVISOR_WORKERS": "2"}
-        with _running(folder / "echo", url, echo, "benchmarks.echo:app") as bare:
+        with running(url, folder / "echo", echo, "benchmarks.echo:app") as bare:
             rounds = [
                 [_wrk(each.url + case.path, script) for each in (service, bare, bare)]
                 for _ in range(ROUNDS)
@@ -106,15 +104,6 @@ def _compare(case: Case, folder: Path) -> None:
         print(f"    {name:10} {mine:8.1f}, echo {echoed:8.1f}: {mine / echoed:.2f} times")
     failed = sum(each.failed for each in ours)
     print(f"    failed {failed}; the echo differs from itself by {spread:.0%}")
-
-
-@contextmanager
-def _running(
-    folder: Path, url: str, settings: dict[str, str], application: str | None = None
-) -> Iterator[Any]:
-    folder.mkdir()
-    with running(url, folder, settings, application) as server:
-        yield server
 
 
 def _quoted(body: Any) -> str:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -32,8 +33,7 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def get(self, path: str) -> str:
-        with urlopen(f"{self.url}{path}", timeout=10) as answer:
-            return answer.read().decode()
+        return self._answer(Request(f"{self.url}{path}"), timeout=10).decode()
 
     def post(self, path: str, body: object, key: str | None = None, timeout: float = 10) -> dict:
         """The answer to a body of JSON; HTTPError or another OSError where there is none."""
@@ -41,8 +41,15 @@ class Server:
         if key is not None:
             headers["Idempotency-Key"] = key
         request = Request(f"{self.url}{path}", json.dumps(body).encode(), headers)
-        with urlopen(request, timeout=timeout) as answer:
-            return json.load(answer)
+        return json.loads(self._answer(request, timeout))
+
+    def _answer(self, request: Request, timeout: float) -> bytes:
+        try:
+            with urlopen(request, timeout=timeout) as answer:
+                return answer.read()
+        except HTTPException as error:
+            # A worker can end in the middle of an answer.
+            raise ConnectionError(repr(error)) from error
 
     def send(self, request: bytes) -> tuple[int, str, dict]:
         """The status, media type and JSON that raw bytes are answered with."""
@@ -81,7 +88,7 @@ def running(
     """A server on a migrated database, with its files in `folder`, until the block ends; `changes`
     are settings, `application` another one to serve."""
     port, home, temporary = free_port(), folder / "home", folder / "temporary"
-    home.mkdir()
+    home.mkdir(parents=True)
     temporary.mkdir()
     environment = {k: v for k, v in os.environ.items() if k not in _DROPPED} | {
         "ADVISOR_DATABASE_URL": database_url,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import fsum, sqrt
+from math import sqrt
 from typing import Any
 
 from advisor.allocation.pools import Offer, Planned
-from advisor.allocation.problem import Pool, Problem, Solution
+from advisor.allocation.problem import Pool, Problem, Solution, carried
 from advisor.core.answer import CandidateWriter
 from advisor.core.plans import plan
 from advisor.core.workload import PlanRequest
@@ -59,14 +59,10 @@ def chosen(problem: Problem, plans: Sequence[Planned], solver: Solver) -> Chosen
 def check(problem: Problem, solution: Solution, plans: Sequence[Planned]) -> list[Checked]:
     """Every pool as a plan of its own. The pools of a demand share its rate in proportion to what
     they carry, so that each has the same room."""
-    carried: dict[int, list[float]] = {}
+    carries, found = carried(problem, solution.pools), []
     for pool in solution.pools:
         capacity = problem.demands[pool.demand].options[pool.option].capacity
-        carried.setdefault(pool.demand, []).append(capacity.share(pool.replicas))
-    found = []
-    for pool in solution.pools:
-        capacity = problem.demands[pool.demand].options[pool.option].capacity
-        share = capacity.share(pool.replicas) / fsum(carried[pool.demand])
+        share = capacity.share(pool.replicas) / carries[pool.demand]
         planned = plans[pool.demand]
         found.append(_checked(pool, share, planned.wanted.request, planned.offers[pool.option]))
     return found

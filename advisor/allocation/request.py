@@ -56,6 +56,14 @@ class Wanted:
     weight: float | None
 
 
+def profiles_named(body: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The model of each demand of a loaded request body, and the hardware of each entry, by their
+    pointers: names, or whole profiles."""
+    models = {f"/demands/{i}/model": each["model"] for i, each in enumerate(body["demands"])}
+    inventory = enumerate(body["inventory"])
+    return models, {f"/inventory/{i}/hardware": each["hardware"] for i, each in inventory}
+
+
 @dataclass(frozen=True)
 class AllocationRequest:
     """Demands and an inventory. An allocation may lie a `max_gap` above the best [share], and its

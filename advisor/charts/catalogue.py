@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from advisor.charts import economics, limits, load_curves
-from advisor.charts.accuracy import accuracy
 from advisor.charts.chart import Chart
 from advisor.charts.pareto import pareto
 from advisor.charts.self_host import self_host_vs_api
@@ -30,9 +29,6 @@ OF_ECONOMICS: Mapping[str, Maker] = {
     "tornado": economics.tornado,
 }
 """Of the answer of an economic question."""
-
-OF_ACCURACY: Mapping[str, Maker] = {"accuracy": accuracy}
-"""Of `advisor.accuracy.predictions`."""
 
 
 def charts(answer: Mapping[str, Any], makers: Mapping[str, Maker]) -> list[Chart]:

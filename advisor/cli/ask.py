@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from advisor.allocation.allocate import Progress
 from advisor.allocation.answer import answered
-from advisor.allocation.request import AllocationRequest
+from advisor.allocation.request import AllocationRequest, profiles_named
 from advisor.catalog.loader import hardware_profile, model_profile
 from advisor.cli.faults import Refused
 from advisor.core.errors import FieldError, InvalidInput
@@ -66,14 +66,11 @@ def allocation(document: Any, progress: Progress) -> Document:
     """What the API answers to this body of an allocation, likewise, telling `progress`. Raises
     InvalidInput and `SolverMissing`."""
     body = loaded_allocation(document)
-    models, model_errors = _resolve(
-        {f"/demands/{i}/model": each["model"] for i, each in enumerate(body["demands"])},
-        model_profile, ModelProfile.from_mapping,
-    )  # fmt: skip
+    of_models, of_hardware = profiles_named(body)
+    models, model_errors = _resolve(of_models, model_profile, ModelProfile.from_mapping)
     hardware, hardware_errors = _resolve(
-        {f"/inventory/{i}/hardware": each["hardware"] for i, each in enumerate(body["inventory"])},
-        hardware_profile, HardwareProfile.from_mapping,
-    )  # fmt: skip
+        of_hardware, hardware_profile, HardwareProfile.from_mapping
+    )
     errors = [*model_errors, *hardware_errors]
     if errors:
         raise InvalidInput(*errors)

@@ -107,6 +107,7 @@ class StepModel:
         self._stages = _column(split.pipeline_parallel for split in splits)
         self._groups = _column(split.attention_data_parallel for split in splits)
         self._expert_ranks = _column(split.expert_parallel for split in splits)
+        self._rows = rows
         rates = [_device_rates(layout, stage, engine) for layout, stage in rows]
         self._peak = _column(max(r.peak for r in each.values()) for each in rates)
         self._data_sheet_bytes_s = _column(layout.hardware.memory_bytes_s for layout, _ in rows)
@@ -128,16 +129,13 @@ class StepModel:
         runs on one token of each, also of one that is not finished, as in vLLM). All are per
         replica and broadcast to (layouts, columns).
         """
-        decode, context, prefill, pairs, cached, prompts = (
-            self._spread(x) for x in (decode, context, prefill, pairs, cached, prompts)
+        batches, busy, mixed, unmixed = self._microbatches(
+            decode, context, prefill, pairs, cached, prompts
         )
-        batches, busy = microbatches(decode, prompts, self._stages, ON_ARRAYS)
-        each, shares = decode / batches, (x / busy for x in (prefill, pairs, cached, prompts))
-        stage = StepTimes(*self._cost.seconds(each, context, *shares))
+        stage = StepTimes(*self._cost.seconds(*mixed))
         if self._single:
             return stage
-        none = np.zeros_like(prefill)
-        plain = StepTimes(*self._cost.seconds(each, context, none, none, none, none))
+        plain = StepTimes(*self._cost.seconds(*unmixed))
         first, one_pass = self._starts, self._sum_stages(stage.total)
         busy, batches = (self._broadcast(x)[first] for x in (busy, batches))
         slowest, slowest_plain = (
@@ -159,14 +157,10 @@ class StepModel:
     ) -> tuple[Array, Array]:
         """FLOP and bytes, as stored, of that step on one accelerator, the mean of a pipeline's
         stages; arguments as those of `times`."""
-        decode, context, prefill, pairs, cached, prompts = (
-            self._spread(x) for x in (decode, context, prefill, pairs, cached, prompts)
+        batches, busy, mixed, unmixed = self._microbatches(
+            decode, context, prefill, pairs, cached, prompts
         )
-        batches, busy = microbatches(decode, prompts, self._stages, ON_ARRAYS)
-        each, shares = decode / batches, (x / busy for x in (prefill, pairs, cached, prompts))
-        none = np.zeros_like(prefill)
-        with_prompts = self._counted.seconds(each, context, *shares)
-        without = self._counted.seconds(each, context, none, none, none, none)
+        with_prompts, without = (self._counted.seconds(*x) for x in (mixed, unmixed))
         flop, moved = (
             self._sum_stages(busy * a + (batches - busy) * b) / self._counts[:, None]
             for a, b in list(zip(with_prompts, without, strict=True))[:2]
@@ -179,13 +173,27 @@ class StepModel:
         seconds of compute are FLOP, those of memory bytes."""
         unit = _Rates(1.0, 1.0, 1.0)
         rates = dict.fromkeys(("quantized", "plain", "experts", "attention"), unit)
-        rows = [
-            (layout, stage)
-            for layout in self.layouts
-            for stage in stage_loads(self.model, layout.split)
-        ]
-        cost = self._stage_cost(rows, [rates] * len(rows))
+        cost = self._stage_cost(self._rows, [rates] * len(self._rows))
         return replace(cost, overlap=np.ones_like(cost.overlap))
+
+    def _microbatches(
+        self,
+        decode: Array,
+        context: Array,
+        prefill: Array,
+        pairs: Array,
+        cached: Array,
+        prompts: Array,
+    ) -> tuple[Array, Array, tuple[Array, ...], tuple[Array, ...]]:
+        """Microbatches in flight, how many of them have prompts, and what `StageCost.seconds` takes
+        of one that has, and of one that has not; arguments as those of `times`."""
+        decode, context, prefill, pairs, cached, prompts = (
+            self._spread(x) for x in (decode, context, prefill, pairs, cached, prompts)
+        )
+        batches, busy = microbatches(decode, prompts, self._stages, ON_ARRAYS)
+        each, none = decode / batches, np.zeros_like(prefill)
+        shares = (x / busy for x in (prefill, pairs, cached, prompts))
+        return batches, busy, (each, context, *shares), (each, context, none, none, none, none)
 
     def step_function(self, layout: int = 0) -> StepFunction:
         """The total of `times` for one of the layouts, of floats: tens of times faster a call."""

@@ -120,7 +120,8 @@ def _meant(name: str, source: str) -> str:
     if name == "entity":
         meant = unescape(source)
         return meant if len(meant) == 1 else ""
-    return FILLER if name == "link" or _LETTERS.match(source) else ""
+    looks = name == "html_inline" and _LETTERS.match(source)
+    return FILLER if name == "link" or looks else ""
 
 
 def _between_tags(content: str, objects: Sequence[Span]) -> list[Span]:

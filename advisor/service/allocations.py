@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.allocation.answer import answered
-from advisor.allocation.request import AllocationRequest
+from advisor.allocation.request import AllocationRequest, profiles_named
 from advisor.core.coefficients import data_version
 from advisor.service.clock import now, rfc3339
 from advisor.service.database import Database
 from advisor.service.lookup import resolve_all
 from advisor.store import allocations as stored_allocations
 from advisor.store.allocations import AllocationSummary, StoredAllocation
-from advisor.store.errors import NotFound
-from advisor.store.ids import new_id
+from advisor.store.ids import new_id, refuse_impossible
 
 
 def create(database: Database, body: Mapping[str, Any]) -> StoredAllocation:
@@ -24,11 +23,7 @@ def create(database: Database, body: Mapping[str, Any]) -> StoredAllocation:
     `body` is a loaded `AllocationBody`. No transaction is open while it is computed. Raises
     InvalidInput for unknown names and for what the planner refuses, and `SolverMissing`.
     """
-    models, hardware, versions = resolve_all(
-        database,
-        {f"/demands/{i}/model": each["model"] for i, each in enumerate(body["demands"])},
-        {f"/inventory/{i}/hardware": each["hardware"] for i, each in enumerate(body["inventory"])},
-    )
+    models, hardware, versions = resolve_all(database, *profiles_named(body))
     asked = AllocationRequest.from_mapping(body, models.values(), hardware.values())
     allocation_id, moment = new_id(), now()
     profiles = [{"pointer": at, "name": n, "version": v} for at, (n, v) in versions.items()]
@@ -55,8 +50,7 @@ def create(database: Database, body: Mapping[str, Any]) -> StoredAllocation:
 
 def read(database: Database, allocation_id: str) -> StoredAllocation:
     """The allocation of that id. Raises `NotFound`."""
-    if not allocation_id.isalnum() or not allocation_id.isascii():
-        raise NotFound(allocation_id)
+    refuse_impossible(allocation_id)
     with database.reading() as session:
         return stored_allocations.get(session, allocation_id)
 

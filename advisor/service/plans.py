@@ -17,7 +17,7 @@ from advisor.service.database import Database
 from advisor.service.lookup import Resolved, resolve
 from advisor.store import plans as stored_plans
 from advisor.store.errors import NotFound
-from advisor.store.ids import new_id
+from advisor.store.ids import new_id, refuse_impossible
 from advisor.store.plans import PlanSummary, StoredPlan
 
 Loader = Callable[[Mapping[str, Any]], Mapping[str, Any]]
@@ -54,8 +54,7 @@ def asked(database: Database, ask: Mapping[str, Any]) -> tuple[Resolved, PlanReq
 
 def read(database: Database, plan_id: str) -> StoredPlan:
     """The plan of that id. Raises `NotFound`."""
-    if not plan_id.isalnum() or not plan_id.isascii():
-        raise NotFound(plan_id)
+    refuse_impossible(plan_id)
     with database.reading() as session:
         return stored_plans.get(session, plan_id)
 

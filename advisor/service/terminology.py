@@ -21,8 +21,7 @@ from advisor.service.clock import now, rfc3339
 from advisor.service.database import Database
 from advisor.store import checks
 from advisor.store.checks import StoredCheck
-from advisor.store.errors import NotFound
-from advisor.store.ids import new_id
+from advisor.store.ids import new_id, refuse_impossible
 from advisor.store.paging import page_of_names
 
 Answer = dict[str, Any]
@@ -62,7 +61,7 @@ def checked(database: Database, vocabulary: Vocabulary, ask: Mapping[str, Any]) 
 
 def read(database: Database, check_id: str) -> Answer:
     """The check of that id as it stands now. Raises `NotFound`."""
-    _refuse_impossible(check_id)
+    refuse_impossible(check_id)
     with database.reading() as session:
         return checks.get(session, check_id).answer
 
@@ -75,7 +74,7 @@ def answer_findings(
     All of the answers are taken or none. Raises `NotFound`, and InvalidInput for an index that does
     not exist, a finding that asks nothing and a sense that it does not offer.
     """
-    _refuse_impossible(check_id)
+    refuse_impossible(check_id)
     with database.writing() as session:
         document = answered(checks.get(session, check_id, lock=True).answer, answers)
         checks.update_answer(session, check_id, document)
@@ -162,9 +161,3 @@ def _resolved(findings: list[Finding], answers: Iterable[Mapping[str, Any]]) -> 
     if errors:
         raise InvalidInput(*errors)
     return findings
-
-
-def _refuse_impossible(check_id: str) -> None:
-    """What no id looks like is not asked for: a database may refuse the text itself."""
-    if not (check_id.isascii() and check_id.isalnum()):
-        raise NotFound(check_id)

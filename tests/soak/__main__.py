@@ -9,7 +9,6 @@ import signal
 import sqlite3
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -139,5 +138,4 @@ def _served() -> Iterator[tuple[Server, Path]]:
 
 
 if __name__ == "__main__":
-    threading.stack_size(256 * 1024)
     main()

@@ -68,8 +68,10 @@ def load(server: Server, clients: int, requests: int, seconds: float) -> Iterato
             _, method, path, body = chance.choices(MIXTURE, weights)[0]
             status = _answer(connection, method, path, body)
             with lock:
-                seen.statuses[status or 0] += status is not None
-                seen.lost += status is None
+                if status is None:
+                    seen.lost += 1
+                else:
+                    seen.statuses[status] += 1
 
     threads = [threading.Thread(target=run, args=(seed,)) for seed in range(clients)]
     for thread in threads:
