@@ -113,7 +113,7 @@ def outages(number: int) -> bool:
             clients.stop()
             again = [clients.send(key) for key in clients.failures]
     ids = {answer["id"] for answer in (*clients.answers.values(), *again)}
-    codes = {error.code for error in clients.failures.values()}
+    codes = {error.status for error in clients.failures.values()}
     print(
         f"outages: {number}; {len(clients.answers):,} answered, {len(clients.failures)} refused "
         f"with {sorted(codes)} and sent again, {len(ids):,} checks; {longest:.2f} s at most from "
