@@ -12,8 +12,6 @@ from advisor.explorer.attributes import attributes
 from advisor.explorer.fields import Field, Group
 from advisor.explorer.state import Values
 
-WAIT_S = 0.2
-"""Seconds without a key pressed after which a text is taken."""
 Choices = Mapping[str, Sequence[str]]
 """The names there are to choose from, by the `source` of a field."""
 
@@ -73,19 +71,21 @@ def _control(field: Field, value: Any, choices: Choices) -> Any:
             rest = [option for option in options if option["value"] not in value]
             box = "choices boxed" if field.source else "choices"
             return dcc.Checklist([*first, *rest], value, id=identity, className=box)
-        case "json" | "long":
-            return dcc.Textarea(
-                id=identity, value=value, rows=6 if field.kind == "long" else 3, spellCheck=False,
-                className="text",
-            )  # fmt: skip
         case _:
-            mode: Any = "decimal" if field.kind == "number" else "text"
-            known = f"known-{field.name}" if offered else None
-            control = dcc.Input(
-                id=identity, value=value, type="text", inputMode=mode, debounce=WAIT_S, list=known,
-                autoComplete="off", className="text",
-            )  # fmt: skip
-            if known is None:
-                return control
-            names = json.dumps([name for name, _ in offered])
-            return html.Span([control, html.Datalist(id=known, **attributes(data_options=names))])
+            return _text(field, value, [name for name, _ in offered])
+
+
+def _text(field: Field, value: str, known: list[str]) -> html.Data:
+    """A place where the page's script puts a field for text; `value` is what it has taken of it.
+
+    Dash's own fields set their text again after each change, and lose keys pressed meanwhile.
+    """
+    looks = {
+        "value": value,
+        "rows": {"long": 6, "json": 3}.get(field.kind),
+        "inputMode": "decimal" if field.kind == "number" else "text",
+        "known": known,
+    }
+    return html.Data(
+        id={"field": field.name}, value=value, **attributes(data_text=json.dumps(looks))
+    )

@@ -5,6 +5,7 @@
 (() => {
   const LONGEST_QUERY = 3900; // The service refuses addresses past 4096 characters.
   const COPIED_MS = 2000;
+  const TYPED_MS = 200; // without a key pressed, after which a text is taken
   const PICTURE = { width: 960, height: 540 };
   const byId = (id) => document.getElementById(id);
 
@@ -86,9 +87,29 @@
     });
     place.replaceChildren(table);
   };
-  const offer = (list) => {
-    const names = JSON.parse(list.dataset.options);
-    list.replaceChildren(...names.map((value) => element("option", "", { value })));
+  // A field for text, which nobody writes to but who types.
+  const offer = (place) => {
+    const { value, rows, inputMode, known } = JSON.parse(place.dataset.text);
+    const field = element(rows ? "textarea" : "input", "", { autocomplete: "off" });
+    Object.assign(field, { value, inputMode, className: "text", spellcheck: false });
+    if (rows) field.rows = rows;
+    let timer;
+    const take = () => {
+      clearTimeout(timer);
+      if (field.value === place.value) return;
+      window.dash_clientside.set_props(JSON.parse(place.id), { value: field.value });
+    };
+    field.addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = setTimeout(take, TYPED_MS);
+    });
+    field.addEventListener("change", take);
+    place.replaceChildren(field);
+    if (!known.length) return;
+    const list = element("datalist", "", { id: `known-${place.id}` });
+    list.append(...known.map((name) => element("option", "", { value: name })));
+    field.setAttribute("list", list.id);
+    place.append(list);
   };
   // Dash says that its radio buttons and checkboxes are options of a list box, and they are not.
   const mend = (label) => {
@@ -97,7 +118,7 @@
     label.removeAttribute("aria-selected");
   };
   const repairs = [
-    ["[data-table]", fill], ["[data-options]", offer], ["label[role=option]:has(input)", mend],
+    ["[data-table]", fill], ["[data-text]", offer], ["label[role=option]:has(input)", mend],
   ];
   new MutationObserver((changes) => {
     changes.forEach(({ type, target, addedNodes }) => {
