@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import logging
 import os
 import shutil
 import socket
@@ -20,9 +21,12 @@ from pathlib import Path
 
 from gunicorn import util
 from gunicorn.arbiter import Arbiter
+from gunicorn.config import Config
+from gunicorn.glogging import Logger
 from gunicorn.workers.base import Worker
 
 from advisor.config import Settings
+from advisor.service.keys import without_keys
 
 _settings = Settings.from_environment()
 
@@ -60,6 +64,30 @@ limit_request_field_size = 8190
 # Nothing here uses the command socket, and it would be made in the home directory. Requests are
 # logged by the application, with their ids, so no access log either.
 control_socket_disable = True
+
+
+class _FormatterWithoutKeys(logging.Formatter):
+    """What another formatter makes of a record, without API keys."""
+
+    def __init__(self, inner: logging.Formatter) -> None:
+        super().__init__()
+        self._inner = inner
+
+    def format(self, record: logging.LogRecord) -> str:
+        return without_keys(self._inner.format(record))
+
+
+class LoggerWithoutKeys(Logger):  # type: ignore[misc]
+    """The server's own log. It repeats what it cannot parse, such as a header with a key in it."""
+
+    def setup(self, cfg: Config) -> None:
+        """Set the handlers up: at the start, and again at each SIGHUP."""
+        super().setup(cfg)
+        for handler in self.error_log.handlers:
+            handler.setFormatter(_FormatterWithoutKeys(handler.formatter or logging.Formatter()))
+
+
+logger_class = LoggerWithoutKeys
 
 
 def _share_counters() -> None:

@@ -70,6 +70,17 @@ def test_metrics_keep_what_workers_counted_that_have_been_replaced(server: Serve
     assert counted() == before
 
 
+def test_a_key_in_what_cannot_be_parsed_is_not_logged(server: Server):
+    key = "advisor_" + "k" * 43
+    for line in (f"Authorization Bearer {key}", f"X-{key}\x00: 1", f" {key}"):
+        request = f"GET /healthz HTTP/1.1\r\nHost: x\r\n{line}\r\n\r\n"
+        assert server.send(request.encode())[0] == 400
+    server.send(f"GET /{key} {key} HTTP/1.1\r\n\r\n".encode())
+    log = server.log.read_text()
+    assert log.count("advisor_...") >= 3
+    assert key not in log
+
+
 def test_metrics_add_up_what_every_worker_has_found(server: Server):
     for _ in range(20):
         server.post(

@@ -170,3 +170,12 @@ def test_a_view_that_says_nothing_of_keys_needs_the_widest(guarded: Flask, keys:
     problem(client.get("/forgotten"), 401)
     problem(client.get("/forgotten", headers=bearer(write)), 403)
     assert client.get("/forgotten", headers=bearer(admin)).status_code == 200
+
+
+def test_a_key_in_an_address_is_not_logged(sqlite_url: str, capsys: pytest.CaptureFixture[str]):
+    key = PREFIX + "k" * 43
+    for app in running_app(sqlite_url):
+        problem(app.test_client().get(f"/v1/plans/{key}"), 404)
+    output = capsys.readouterr().out
+    assert f"/v1/plans/{PREFIX}..." in output
+    assert key not in output
