@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
+from itertools import count
 from pathlib import Path
 
 from gunicorn import util
@@ -91,9 +92,18 @@ logger_class = LoggerWithoutKeys
 
 
 def _share_counters() -> None:
-    """Give the workers one directory for their counters, so that `/metrics` adds them up."""
+    """Give the workers one directory for their counters, so that `/metrics` adds them up.
+
+    Files there are named by the place of a worker, not by its process: who takes the place of
+    another counts on in its files. Otherwise `/metrics` would read those of all workers there ever
+    were.
+    """
     directory, owner = tempfile.mkdtemp(prefix="advisor-metrics-"), os.getpid()
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
+    # The metrics library looks at the variable on import.
+    from prometheus_client import values
+
+    values.ValueClass = values.MultiProcessValue(lambda: _place)  # type: ignore[no-untyped-call]
 
     @atexit.register
     def remove() -> None:
@@ -102,8 +112,23 @@ def _share_counters() -> None:
             shutil.rmtree(directory)
 
 
-# Before the application is read: the metrics library looks at the variable on import.
+_place = "none"
+"""Which of the workers this process is."""
+
+# Before the application is read, which makes its counters.
 _share_counters()
+
+
+def pre_fork(server: Arbiter, worker: Worker) -> None:
+    """Give a worker that is about to begin the first place that no other has."""
+    taken = {each.place for each in server.WORKERS.values()}
+    worker.place = next(place for place in map(str, count()) if place not in taken)
+
+
+def post_fork(server: Arbiter, worker: Worker) -> None:
+    """Let a worker know its place."""
+    global _place  # noqa: PLW0603 - a process has one
+    _place = worker.place
 
 
 def write_problem(client: socket.socket, status: int, _reason: str, detail: str) -> None:
@@ -159,10 +184,3 @@ def _closed_aside(close: Callable[[socket.socket], None]) -> Callable[[socket.so
 _MOST_LINGERING = 16
 """Clients that a worker waits for at once, each in a thread: half as many as answer requests where
 `ADVISOR_THREADS` is left at 32. An estimate."""
-
-
-def child_exit(server: Arbiter, worker: Worker) -> None:
-    """Forget the gauges of a worker that has ended."""
-    from prometheus_client import multiprocess
-
-    multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]
