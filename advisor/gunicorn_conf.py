@@ -7,6 +7,7 @@ deployment and is explained here.
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import logging
 import os
@@ -27,6 +28,7 @@ from gunicorn.glogging import Logger
 from gunicorn.workers.base import Worker
 
 from advisor.config import Settings
+from advisor.core.terminology.check import check_all
 from advisor.service.keys import without_keys
 
 _settings = Settings.from_environment()
@@ -117,6 +119,16 @@ _place = "none"
 
 # Before the application is read, which makes its counters.
 _share_counters()
+
+
+def when_ready(server: Arbiter) -> None:
+    """Do before there are workers what each would do at its first check: compile patterns, 0.2 s.
+
+    What is in memory by then is left out of garbage collection, so that workers go on sharing it,
+    and do not walk through it when they end, which took 1.1 s of a core.
+    """
+    check_all("Decode is memory-bound.", server.app.wsgi().extensions["advisor-vocabulary"])
+    gc.freeze()
 
 
 def pre_fork(server: Arbiter, worker: Worker) -> None:
