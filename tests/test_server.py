@@ -56,7 +56,9 @@ def test_clients_that_leave_their_connections_open_hold_nobody_up(server: Server
         each.close()
 
 
-def test_metrics_keep_what_workers_counted_that_have_been_replaced(server: Server):
+def test_metrics_keep_what_workers_counted_that_have_been_replaced_but_not_their_files(
+    server: Server,
+):
     def counted() -> float:
         line = r"^advisor_requests_total\{.*healthz.*\} (\S+)$"
         return sum(map(float, re.findall(line, server.get("/metrics"), re.MULTILINE)))
@@ -68,6 +70,27 @@ def test_metrics_keep_what_workers_counted_that_have_been_replaced(server: Serve
     server.process.send_signal(signal.SIGHUP)
     wait_until(lambda: server.log.read_text().count("Worker exiting") == 2)
     assert counted() == before
+    for _ in range(4):
+        killed = set(server.workers())
+        for worker in killed:
+            os.kill(worker, signal.SIGKILL)
+        wait_until(lambda: len(set(server.workers()) - killed) == 2)  # noqa: B023
+        server.get("/healthz")
+    assert counted() == before + 4
+    # Of each kind, one for every place there ever was at once, and one of the first process.
+    (directory,) = server.temporary.glob("advisor-metrics-*")
+    assert len(list(directory.iterdir())) <= 2 * (4 + 1)
+
+
+def test_a_key_in_what_cannot_be_parsed_is_not_logged(server: Server):
+    key = "advisor_" + "k" * 43
+    for line in (f"Authorization Bearer {key}", f"X-{key}\x00: 1", f" {key}"):
+        request = f"GET /healthz HTTP/1.1\r\nHost: x\r\n{line}\r\n\r\n"
+        assert server.send(request.encode())[0] == 400
+    server.send(f"GET /{key} {key} HTTP/1.1\r\n\r\n".encode())
+    log = server.log.read_text()
+    assert log.count("advisor_...") >= 3
+    assert key not in log
 
 
 def test_metrics_add_up_what_every_worker_has_found(server: Server):

@@ -30,6 +30,11 @@ _PATTERN = re.compile(PREFIX + "[A-Za-z0-9_-]{43}")
 _PURPOSE = b"inference-advisor api key "
 
 
+def without_keys(text: str) -> str:
+    """The text with every API key in it cut short, for logs."""
+    return _PATTERN.sub(f"{PREFIX}...", text)
+
+
 @dataclass(frozen=True, slots=True)
 class Client:
     """Who sent a request: the name and the scope of the key that came with it."""

@@ -59,6 +59,8 @@ def create_app(settings: Settings | None = None) -> Flask:
     observability.configure_logging(settings.log_level)
     app = Flask("advisor", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
+    # Otherwise `//` in a path is answered by a redirect to whatever host the client has named.
+    app.url_map.merge_slashes = False
     database = Database(
         settings.database_url,
         pool_size=settings.database_pool_size,

@@ -33,9 +33,14 @@ class ScopeTooSmall(Exception):
 
 
 def needing(scope: Scope, view: View) -> View:
-    """Mark what a view needs; one without a mark is open to everyone."""
+    """Mark what a view needs; one without a mark needs `admin`."""
     view.needed_scope = scope  # type: ignore[attr-defined]
     return view
+
+
+def open_to_all(view: View) -> View:
+    """Mark a view that needs no key."""
+    return needing("open", view)
 
 
 def identify_clients(app: Flask, keys: Keys | None) -> None:
@@ -55,11 +60,11 @@ def client_name() -> str | None:
 
 
 def needed_scope() -> Scope:
-    """What the present request needs."""
-    view = current_app.view_functions.get(request.endpoint or "")
-    if request.method == "OPTIONS":
+    """What the present request needs; what no view answers (404, 405) is open."""
+    if request.method == "OPTIONS" or request.endpoint is None:
         return "open"
-    return cast(Scope, getattr(view, "needed_scope", "open"))
+    view = current_app.view_functions[request.endpoint]
+    return cast(Scope, getattr(view, "needed_scope", "admin"))
 
 
 def _identify() -> None:
@@ -67,6 +72,9 @@ def _identify() -> None:
     keys = current_app.extensions["advisor-keys"]
     given = request.authorization
     if keys is None or given is None or given.type != "bearer" or not given.token:
+        return
+    if needed_scope() == "open":
+        # Keys are in the database: a probe that sends one must be answered while that is away.
         return
     g.client = cast(Keys, keys).client(given.token)
     if g.client is not None:

@@ -10,6 +10,7 @@ from flask import Blueprint, Flask, Response, abort, current_app, redirect, send
 from werkzeug.wrappers import Response as AnyResponse
 
 from advisor.web.answers import json_answer
+from advisor.web.authentication import open_to_all
 from advisor.web.spec import spec_document
 
 OWN_ASSETS = Path(__file__).parent / "assets"
@@ -39,18 +40,21 @@ def register(app: Flask) -> None:
 
 
 @blp.route("/")
+@open_to_all
 def root() -> AnyResponse:
     """People who come without a path look for the docs."""
     return redirect("docs")
 
 
 @blp.route("/openapi.json")
+@open_to_all
 def openapi() -> Response:
     """The OpenAPI document."""
     return json_answer(current_app.extensions["advisor-openapi"])
 
 
 @blp.route("/docs")
+@open_to_all
 def page() -> Response:
     """The page that shows the operations and tries them."""
     headers = {"Content-Security-Policy": PAGE_POLICY}
@@ -60,6 +64,7 @@ def page() -> Response:
 
 
 @blp.route("/docs/assets/<filename>")
+@open_to_all
 def asset(filename: str) -> Response:
     """A script or style of the page."""
     if filename not in ASSETS:

@@ -8,6 +8,7 @@ import re
 import sys
 import time
 import uuid
+from typing import Any
 
 import structlog
 from flask import Flask, Response, g, request
@@ -20,6 +21,8 @@ from prometheus_client import (
     multiprocess,
 )
 from prometheus_client import REGISTRY as PROCESS_REGISTRY
+
+from advisor.service.keys import without_keys
 
 REQUEST_ID = "X-Request-ID"
 _ACCEPTED_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -42,12 +45,17 @@ def configure_logging(level: str) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
+            _json_without_keys,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level)),
         logger_factory=_standard_output,
         cache_logger_on_first_use=False,
     )
+
+
+def _json_without_keys(*event: Any) -> str:
+    # A client may have put its key where it does not belong, such as in a path.
+    return without_keys(str(structlog.processors.JSONRenderer()(*event)))
 
 
 def _standard_output(*_: object) -> structlog.WriteLogger:

@@ -31,6 +31,13 @@ def test_every_answer_has_the_security_headers(shared_client: FlaskClient, path:
     assert "http:" not in policy
 
 
+@pytest.mark.parametrize("path", ["/v1//plans", "/v1/plans//x"])
+def test_two_slashes_are_404_and_no_redirect(shared_client: FlaskClient, path: str):
+    answer = shared_client.get(path, headers={"Host": "elsewhere.example"})
+    assert answer.status_code == 404
+    assert "Location" not in answer.headers
+
+
 def test_an_acceptable_request_id_is_kept_and_any_other_replaced(shared_client: FlaskClient):
     for given in ("abc-123", "A" * 64):
         response = shared_client.get("/healthz", headers={"X-Request-ID": given})
