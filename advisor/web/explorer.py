@@ -19,7 +19,7 @@ from werkzeug.exceptions import BadRequest, HTTPException, NotFound
 from advisor.config import BadSetting
 from advisor.web import strict_json
 from advisor.web.answers import database, vocabulary
-from advisor.web.authentication import needing
+from advisor.web.authentication import needing, open_to_all
 from advisor.web.reading import body_of
 
 ASKS = "_dash-update-component"
@@ -56,6 +56,7 @@ def register(app: Flask, wanted: str) -> None:
 
 @blp.route("/")
 @blp.route("/<path:rest>")
+@open_to_all
 def show(rest: str = "") -> Response:
     """A page, or one of its scripts and styles. They say nothing but what is in the package."""
     if rest == ASKS:
