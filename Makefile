@@ -17,7 +17,7 @@ run: $(VENV)/.ready-to-run  ## start the service with its own SQLite database (A
 	@exec $(BIN)/advisor serve $(ARGS)
 
 test: $(VENV)/.ready-to-test  ## run every test (ARGS= are pytest's: make test ARGS='-k plans')
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 $(ARGS)
 
 check: $(VENV)/.ready-to-test  ## check formatting, lint, types, imports and that openapi.yaml is current
 	$(BIN)/ruff format --check .
