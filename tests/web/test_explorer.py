@@ -68,6 +68,16 @@ def test_pages_answer_their_defaults(shared_client: FlaskClient, path: str, show
     assert shown in page(shared_client, path)
 
 
+def test_a_page_reads_no_more_names_than_it_offers(
+    shared_client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("advisor.explorer.app.PAGE_SIZE", 5)
+    monkeypatch.setattr("advisor.explorer.app.MOST_NAMES", 10)
+    (offered,) = re.findall(r'\\"known\\": (\[[^]]+\])', page(shared_client))
+    listed = shared_client.get("/v1/models?limit=10").get_json()["items"]
+    assert json.loads(offered.replace('\\"', '"')) == [each["name"] for each in listed]
+
+
 def test_a_page_shows_what_the_api_answers_and_stores_nothing(client: FlaskClient):
     shown = page(client)
     assert client.get("/v1/plans").get_json()["items"] == []
