@@ -74,7 +74,7 @@ def test_a_page_reads_no_more_names_than_it_offers(
     monkeypatch.setattr("advisor.explorer.app.PAGE_SIZE", 5)
     monkeypatch.setattr("advisor.explorer.app.MOST_NAMES", 10)
     (offered,) = re.findall(r'\\"known\\": (\[[^]]+\])', page(shared_client))
-    listed = shared_client.get("/v1/models?limit=10").get_json()["items"]
+    listed = shared_client.get("/v1/model-profiles?limit=10").get_json()["items"]
     assert json.loads(offered.replace('\\"', '"')) == [each["name"] for each in listed]
 
 
