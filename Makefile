@@ -49,7 +49,7 @@ LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-versio
 	--custom-compile-command 'make lock' --group build
 
 lock: $(VENV)/.ready-to-test  ## write the lock files anew from pyproject.toml
-	$(LOCK) $(ARGS) --extra plots --extra fleet --output-file requirements.lock
+	$(LOCK) $(ARGS) --extra explorer --extra plots --extra fleet --output-file requirements.lock
 	$(LOCK) $(ARGS) --all-extras --constraints requirements.lock \
 		--output-file requirements-image.lock
 	$(LOCK) $(ARGS) --all-extras --group dev --constraints requirements-image.lock \

@@ -18,6 +18,7 @@ PREFIX = "ADVISOR_"
 DATABASE_SCHEMES = ("sqlite", "postgresql", "postgresql+psycopg")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 AUTHENTICATION = ("auto", "required", "off")
+EXPLORER = ("auto", "on", "off")
 STORAGE_SCHEMES = ("memory://", "redis://", "rediss://", "redis+unix://")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -56,6 +57,12 @@ def _log_level(text: str) -> str:
 def _authentication(text: str) -> str:
     if text not in AUTHENTICATION:
         raise ValueError(f"{text!r} is not one of {', '.join(AUTHENTICATION)}")
+    return text
+
+
+def _explorer(text: str) -> str:
+    if text not in EXPLORER:
+        raise ValueError(f"{text!r} is not one of {', '.join(EXPLORER)}")
     return text
 
 
@@ -175,6 +182,11 @@ class Settings:
         _text,
         "TOML file with a team's own rules and words for the terminology checker, and those to "
         "leave out: docs/terminology.md.",
+    )
+    explorer: str = _setting(
+        "auto",
+        _explorer,
+        "The pages at /explorer/: auto (where the extra explorer is installed), on, or off.",
     )
     tracing_endpoint: str = _setting(
         "",

@@ -13,11 +13,21 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from email.message import Message
 from http.client import HTTPException
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 ROOT = Path(__file__).parents[1]
+
+
+class Refused(OSError):
+    """An answer of 4xx or 5xx."""
+
+    def __init__(self, status: int, headers: Message, body: bytes) -> None:
+        super().__init__(status, body.decode())
+        self.status, self.headers, self.problem = status, headers, json.loads(body)
 
 
 @dataclass(frozen=True)
@@ -36,7 +46,7 @@ class Server:
         return self._answer(Request(f"{self.url}{path}"), timeout=10).decode()
 
     def post(self, path: str, body: object, key: str | None = None, timeout: float = 10) -> dict:
-        """The answer to a body of JSON; HTTPError or another OSError where there is none."""
+        """The answer to a body of JSON. Raises `Refused`, or another OSError without an answer."""
         headers = {"Content-Type": "application/json"}
         if key is not None:
             headers["Idempotency-Key"] = key
@@ -47,6 +57,9 @@ class Server:
         try:
             with urlopen(request, timeout=timeout) as answer:
                 return answer.read()
+        except HTTPError as refused:
+            with refused:
+                raise Refused(refused.code, refused.headers, refused.read()) from None
         except HTTPException as error:
             # A worker can end in the middle of an answer.
             raise ConnectionError(repr(error)) from error

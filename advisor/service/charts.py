@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.charts.catalogue import NEEDS_FIGURES, OF_A_PLAN, why_not
+from advisor.charts.catalogue import NEEDS_FIGURES, OF_A_PLAN, charts, why_not
 from advisor.charts.chart import Chart
 from advisor.core.errors import InvalidInput
 from advisor.core.figures import plan_figures
@@ -24,6 +24,13 @@ class NoChart(NotFound):
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(name)
         self.reason = reason
+
+
+def of_question(database: Database, ask: Mapping[str, Any]) -> list[Chart]:
+    """Every chart of the answer to a loaded plan request, which is not kept; raises as
+    `plans.create`."""
+    request, answer = plans.evaluate(database, ask)
+    return charts(answer | {"figures": plan_figures(request, answer)}, OF_A_PLAN)
 
 
 def of_plan(database: Database, plan_id: str, load: Loader) -> tuple[list[Chart], dict[str, str]]:

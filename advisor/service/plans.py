@@ -29,14 +29,21 @@ def create(database: Database, ask: Mapping[str, Any]) -> StoredPlan:
     `ask` is a loaded `PlanBody`. No transaction is open while the plan is computed. Raises
     InvalidInput for unknown names and for what the planner refuses.
     """
-    found, request = asked(database, ask)
-    with metrics.plan_seconds.time():
-        answer = _origins(found) | plan(request).as_dict()
-    metrics.plan_candidates.observe(answer["candidates_total"])
+    request, answer = evaluate(database, ask)
     stored = _stored(request, ask["request"], answer)
     with database.writing() as session:
         stored_plans.add(session, stored)
     return stored
+
+
+def evaluate(database: Database, ask: Mapping[str, Any]) -> tuple[PlanRequest, dict[str, Any]]:
+    """The question of a loaded `PlanBody` and the answer to it, which is not kept and so has no id;
+    raises as `create`."""
+    found, request = asked(database, ask)
+    with metrics.plan_seconds.time():
+        answer = _origins(found) | plan(request).as_dict()
+    metrics.plan_candidates.observe(answer["candidates_total"])
+    return request, answer
 
 
 def asked(database: Database, ask: Mapping[str, Any]) -> tuple[Resolved, PlanRequest]:

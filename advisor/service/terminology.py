@@ -33,26 +33,30 @@ def create(database: Database, vocabulary: Vocabulary, ask: Mapping[str, Any]) -
     `ask` is a loaded `CheckBody`. Raises InvalidInput for a language that nobody knows and a plan
     that is not there.
     """
+    judged = checked(database, vocabulary, ask)
+    check_id, moment = new_id(), now()
+    answer: Answer = {"id": check_id, "created_at": rfc3339(moment)} | judged
+    with database.writing() as session:
+        checks.add(session, StoredCheck(check_id, moment, answer["inputs"], answer))
+    for finding in answer["findings"]:
+        metrics.findings_total.labels(finding["rule"], finding["status"]).inc()
+    return answer
+
+
+def checked(database: Database, vocabulary: Vocabulary, ask: Mapping[str, Any]) -> Answer:
+    """The answer to a check that is not kept, and so has no id; raises as `create`."""
     inputs = dict(ask)
     figures = _figures(database, inputs["plan_id"])
     document = _document(inputs)
-    checked = check_all(inputs["text"], vocabulary, document.prose)
-    check_id, moment = new_id(), now()
-    answer = {
-        "id": check_id,
-        "created_at": rfc3339(moment),
-        **_judgement(_with_evidence(checked.findings, figures)),
+    found = check_all(inputs["text"], vocabulary, document.prose)
+    return {
+        **_judgement(_with_evidence(found.findings, figures)),
         "offset_unit": "code_point",
         "inputs": inputs,
         "assumptions": [],
-        "warnings": _warnings(document, checked),
+        "warnings": _warnings(document, found),
         "planner_version": advisor.__version__,
     }
-    with database.writing() as session:
-        checks.add(session, StoredCheck(check_id, moment, inputs, answer))
-    for finding in checked.findings:
-        metrics.findings_total.labels(finding.rule, finding.status).inc()
-    return answer
 
 
 def read(database: Database, check_id: str) -> Answer:
@@ -72,11 +76,15 @@ def answer_findings(
     """
     refuse_impossible(check_id)
     with database.writing() as session:
-        document = checks.get(session, check_id, lock=True).answer
-        findings = [Finding.from_dict(finding) for finding in document["findings"]]
-        document = document | _judgement(_resolved(findings, answers))
+        document = answered(checks.get(session, check_id, lock=True).answer, answers)
         checks.update_answer(session, check_id, document)
     return document
+
+
+def answered(check: Answer, answers: Sequence[Mapping[str, Any]]) -> Answer:
+    """A check with answers to its questions; InvalidInput as of `answer_findings`."""
+    findings = [Finding.from_dict(finding) for finding in check["findings"]]
+    return check | _judgement(_resolved(findings, answers))
 
 
 def rules_page(

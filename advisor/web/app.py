@@ -15,6 +15,7 @@ from advisor.web import (
     compression,
     docs,
     economics,
+    explorer,
     fleets,
     hardware_profiles,
     health,
@@ -82,4 +83,5 @@ def create_app(settings: Settings | None = None) -> Flask:
     for resource in RESOURCES:
         api.register_blueprint(resource)
     docs.register(app)
+    explorer.register(app, settings.explorer)
     return app

@@ -27,6 +27,8 @@ PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
+EXPLORER_MARK = "<!-- explorer -->"
+EXPLORER_LINK = '<p><a href="explorer/">Explorer: ask without writing a request</a></p>'
 
 blp = Blueprint("docs", __name__)
 
@@ -56,7 +58,9 @@ def openapi() -> Response:
 def page() -> Response:
     """The page that shows the operations and tries them."""
     headers = {"Content-Security-Policy": PAGE_POLICY}
-    return Response(PAGE.read_text("utf-8"), headers=headers, mimetype="text/html")
+    link = EXPLORER_LINK if "explorer" in current_app.blueprints else ""
+    text = PAGE.read_text("utf-8").replace(EXPLORER_MARK, link)
+    return Response(text, headers=headers, mimetype="text/html")
 
 
 @blp.route("/docs/assets/<filename>")

@@ -1,64 +1,30 @@
 from __future__ import annotations
 
-import os
-import shutil
-import threading
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
 from flask import Flask
-from playwright.sync_api import Browser, Page, expect, sync_playwright
-from werkzeug.serving import make_server
+from playwright.sync_api import Browser, Page, expect
 
 from advisor.config import Settings
 from advisor.web.app import create_app
 from advisor.web.spec import spec_document
+from tests.browser.chromium import served
 
-expect.set_options(timeout=20_000)
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 OPERATIONS = [
     operation
     for path in spec_document(create_app(Settings()))["paths"].values()
     for method, operation in path.items()
     if method != "parameters"
 ]
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """A headless Chromium; where there is none the tests say so, and fail where CI is set."""
-    if CHROMIUM is None:
-        reason = "no Chromium on the PATH; install it with: apt-get install -y chromium"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
 def address(app: Flask) -> Iterator[str]:
-    """The address of the application, served by a thread of this process."""
-    server = make_server("127.0.0.1", 0, app, threaded=True)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    """The address of the application."""
+    with served(app) as address:
+        yield address
 
 
 @pytest.fixture

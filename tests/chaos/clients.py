@@ -6,9 +6,8 @@ import threading
 import time
 from itertools import count, takewhile
 from typing import Any
-from urllib.error import HTTPError
 
-from tests.servers import Server
+from tests.servers import Refused, Server
 
 CLIENTS = 4
 CHECKS = "/v1/terminology/checks"
@@ -20,7 +19,7 @@ class Clients:
 
     def __init__(self, server: Server) -> None:
         self.answers: dict[str, dict[str, Any]] = {}
-        self.failures: dict[str, HTTPError] = {}
+        self.failures: dict[str, Refused] = {}
         self.lost: dict[str, OSError] = {}
         self.slowest_failure_s = 0.0
         self._server, self._end = server, threading.Event()
@@ -37,7 +36,7 @@ class Clients:
             key, begun = f"{client}-{number}", time.monotonic()
             try:
                 self.answers[key] = self.send(key)
-            except HTTPError as error:
+            except Refused as error:
                 self.failures[key] = error
                 self.slowest_failure_s = max(self.slowest_failure_s, time.monotonic() - begun)
             except OSError as error:

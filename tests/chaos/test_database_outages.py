@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
 
 import pytest
 import sqlalchemy as sa
@@ -17,7 +16,7 @@ from advisor.store.errors import DatabaseUnavailable
 from advisor.store.migrate import upgrade
 from tests.chaos.clients import BODY, CHECKS, CLIENTS, Clients
 from tests.postgres import PostgreSQL, postgresql_server
-from tests.servers import Server, running, wait_until
+from tests.servers import Refused, Server, running, wait_until
 from tests.web.fixtures import running_app
 
 
@@ -29,9 +28,9 @@ def postgresql() -> Iterator[PostgreSQL]:
 
 
 def problem(server: Server, path: str) -> tuple[int, dict[str, Any]]:
-    with pytest.raises(HTTPError) as refused:
+    with pytest.raises(Refused) as refused:
         server.get(path)
-    return refused.value.code, json.load(refused.value)
+    return refused.value.status, refused.value.problem
 
 
 def test_a_restart_of_postgresql_under_load_loses_and_doubles_nothing(
@@ -57,7 +56,7 @@ def test_a_restart_of_postgresql_under_load_loses_and_doubles_nothing(
         clients.stop()
         assert json.loads(server.get("/readyz"))["status"] == "ready"
         for error in clients.failures.values():
-            assert error.code == 503
+            assert error.status == 503
             assert error.headers["Content-Type"] == "application/problem+json"
             assert int(error.headers["Retry-After"]) >= 1
         assert clients.lost == {}

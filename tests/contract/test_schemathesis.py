@@ -18,8 +18,8 @@ schemathesis.serializer.alias(["application/jsonl", "text/csv"], "text/plain")
 CONFIG = {
     "seed": 20260925,
     "continue-on-failure": True,
-    "generation": {"max-examples": 10, "database": "none", "deterministic": True},
-    "phases": {"stateful": {"generation": {"max-examples": 4}, "max-steps": 4}},
+    "generation": {"max-examples": 5, "database": "none", "deterministic": True},
+    "phases": {"stateful": {"generation": {"max-examples": 2}, "max-steps": 4}},
     "checks": {
         # The contract answers 422 to names that do not exist and to fields that contradict each
         # other, which no schema can express.

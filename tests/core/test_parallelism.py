@@ -254,10 +254,10 @@ def test_a_thousand_layouts_are_checked_in_a_moment():
     asked = request(
         ModelProfile("any", shape), "h200", limits=limits, weights=("bf16", "fp8_block")
     )
-    start = time.perf_counter()
+    start = time.process_time()
     valid, refused = enumerate_layouts(asked)
     assert len(valid) + len(refused) > 1000
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 @pytest.mark.parametrize(

@@ -395,10 +395,10 @@ def test_other_names_are_not_warned_of(name):
 def test_thousands_of_modules_are_read_or_refused_in_a_moment(pattern):
     many = [pattern.replace("{i}", str(i)) for i in range(15_000)]
     described = config("llama-3.1-8b", quantization_config={"quant_method": "fp8", "ignore": many})
-    start = time.perf_counter()
+    start = time.process_time()
     with contextlib.suppress(InvalidInput):
         read_hf_config(described)
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3
 
 
 def test_an_expression_with_more_choices_than_anyone_writes_is_refused():

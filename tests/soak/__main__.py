@@ -1,4 +1,4 @@
-"""`python -m tests.soak [--seconds N] [--requests N] [--kills N] [--outages N]`."""
+"""`make soak`, of the length that its options say."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from tests.chaos.clients import Clients
 from tests.postgres import postgresql_server
 from tests.servers import Server, running, wait_until
 from tests.soak.clients import load, resident_mib
+from tests.soak.generated import statuses
+from tests.web.fixtures import running_app
 
 MOST_GROWTH_MIB = 10
 CLIENTS = 8
@@ -35,12 +37,14 @@ def main() -> None:
     reader.add_argument("--requests", type=int, default=100_000, help="without an error")
     reader.add_argument("--kills", type=int, default=30, help="of a worker under load")
     reader.add_argument("--outages", type=int, default=5, help="of PostgreSQL under load")
+    reader.add_argument("--generated", type=int, default=10_000, help="requests, none a 500")
     wanted = reader.parse_args()
     held = [
         mixed_load(wanted.seconds, sys.maxsize),
         mixed_load(3600, wanted.requests),
         kills(wanted.kills),
         outages(wanted.outages),
+        generated_requests(wanted.generated),
     ]
     sys.exit(0 if all(held) else 1)
 
@@ -113,7 +117,7 @@ def outages(number: int) -> bool:
             clients.stop()
             again = [clients.send(key) for key in clients.failures]
     ids = {answer["id"] for answer in (*clients.answers.values(), *again)}
-    codes = {error.code for error in clients.failures.values()}
+    codes = {error.status for error in clients.failures.values()}
     print(
         f"outages: {number}; {len(clients.answers):,} answered, {len(clients.failures)} refused "
         f"with {sorted(codes)} and sent again, {len(ids):,} checks; {longest:.2f} s at most from "
@@ -123,18 +127,33 @@ def outages(number: int) -> bool:
     return codes <= {503} and len(ids) == len(clients.answers) + len(again) and not clients.lost
 
 
+def generated_requests(number: int) -> bool:
+    """No request that can be made of the specification is answered by a failure of ours."""
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{folder}/advisor.sqlite3"
+        _catalogued(url)
+        for app in running_app(url, log_level="ERROR"):
+            found = statuses(app, number)
+    print(f"generated: {found.total():,} requests; {dict(sorted(found.items()))}", flush=True)
+    return all(status < 500 for status in found)
+
+
 @contextmanager
 def _served() -> Iterator[tuple[Server, Path]]:
     """A server of two workers on SQLite with the catalogue."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "advisor.sqlite3"
         url = f"sqlite:///{file}"
-        upgrade(url)
-        database = Database(url)
-        catalogue.load(database)
-        database.close()
+        _catalogued(url)
         with running(url, Path(folder), {"ADVISOR_WORKERS": "2"}) as server:
             yield server, file
+
+
+def _catalogued(url: str) -> None:
+    upgrade(url)
+    database = Database(url)
+    catalogue.load(database)
+    database.close()
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from flask import Flask
 
 from advisor.service.keys import Keys
+from tests.servers import wait_until
 from tests.web.fixtures import running_app
 from tests.web.problems import problem
 
@@ -103,16 +103,17 @@ def redis(tmp_path: Path) -> Iterator[str]:
     ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 10
-        while not path.exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        with socket.socket(socket.AF_UNIX) as probe:
-            probe.connect(str(path))
+        wait_until(lambda: _listens(path))
         yield f"redis+unix://{path}"
     finally:
         process.kill()
         process.wait()
+
+
+def _listens(path: Path) -> bool:
+    """Whether a server takes connections at the socket: the file is there before it does."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
 
 
 def test_processes_that_count_in_one_store_share_the_limit(sqlite_url: str, redis: str):

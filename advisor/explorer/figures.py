@@ -1,0 +1,211 @@
+"""From a chart as data to a figure that plotly draws: one way for every chart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import Any
+
+from advisor.charts.chart import Axis, Chart, Line, Series
+
+CONFIGURATION: Any = {
+    "displaylogo": False,
+    "displayModeBar": False,
+    "scrollZoom": False,
+}
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a6761d", "#56b4e9", "#7f7f7f", "#e69f00")
+"""Okabe and Ito's colours, which people who see few colours tell apart; the two that are too
+light on white are a brown and a grey here."""
+MARKERS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "star", "hexagon")
+PATTERNS = ("", "/", ".", "x", "-", "+")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+TEXT = "#595f69"
+GRID = "rgba(128,136,150,0.3)"
+LIMIT = "#b3261e"
+CLEAR = "rgba(0,0,0,0)"
+HEIGHT_PX = 400
+ROW_PX = 16
+NARROW_DECADES = 1.5
+"""A logarithmic axis over less has labels between its powers of ten."""
+MOST_MARKERS = 8
+STACK_WIDTH = 0.5
+
+
+def figure_of(chart: Chart) -> dict[str, Any]:
+    """The figure, as the JSON that plotly takes. It says nothing of colours of the page behind."""
+    traces = [trace for n, each in enumerate(chart.series) for trace in _traces(each, n, chart)]
+    marks = list(_marks(chart))
+    rows = sum(line.axis == "x" for line in chart.lines)
+    layout = {
+        "height": HEIGHT_PX,
+        "margin": {"l": 56, "r": 16, "t": 16 + ROW_PX * rows, "b": 52},
+        "paper_bgcolor": CLEAR,
+        "plot_bgcolor": CLEAR,
+        "font": {"color": TEXT, "family": "system-ui, sans-serif", "size": 13},
+        "barmode": "stack" if any(s.kind == "stack" for s in chart.series) else "group",
+        "hovermode": "closest",
+        "hoverlabel": {"align": "left", "namelength": -1},
+        "showlegend": len(chart.series) > 1,
+        "legend": {"orientation": "h", "y": -0.22, "yanchor": "top", "x": 0},
+        "xaxis": _axis(chart.x, [v for s in chart.series for v in s.x]),
+        "yaxis": _axis(chart.y, [v for s in chart.series for v in s.y]),
+        "shapes": [shape for shape, _ in marks],
+        "annotations": [note for _, note in marks],
+    }
+    return {"data": traces, "layout": layout}
+
+
+def _axis(axis: Axis, values: Sequence[float | None]) -> dict[str, Any]:
+    drawn: dict[str, Any] = {
+        "title": {"text": axis.label, "standoff": 8},
+        "type": axis.scale,
+        "gridcolor": GRID,
+        "linecolor": GRID,
+        "zerolinecolor": GRID,
+        "automargin": True,
+        "fixedrange": True,
+        "exponentformat": "none",
+        "separatethousands": True,
+    }
+    if axis.scale == "log":
+        drawn |= {"dtick": "D2" if _decades(values) < NARROW_DECADES else 1}
+    if axis.categories:
+        drawn |= {
+            "tickmode": "array",
+            "tickvals": list(range(len(axis.categories))),
+            "ticktext": [_broken(each) for each in axis.categories],
+        }
+    return drawn
+
+
+def _decades(values: Sequence[float | None]) -> float:
+    """Powers of ten between the least and the largest value."""
+    known = [v for v in values if v]
+    return math.log10(max(known) / min(known)) if known else 0.0
+
+
+def _traces(series: Series, number: int, chart: Chart) -> list[dict[str, Any]]:
+    colour = PALETTE[number % len(PALETTE)]
+    common: dict[str, Any] = {
+        "name": escape(series.name, quote=False),
+        "x": list(series.x),
+        "y": list(series.y),
+        "hovertext": [_broken(each, 60) for each in series.labels]
+        or escape(series.name, quote=False),
+        "hovertemplate": f"%{{hovertext}}<br>{_hover(chart)}<extra></extra>",
+    }
+    if series.kind in ("bars", "stack"):
+        pattern = {"shape": PATTERNS[number % len(PATTERNS)], "fillmode": "overlay", "size": 8,
+                   "solidity": 0.2, "fgcolor": "#ffffff"}  # fmt: skip
+        width = {"width": STACK_WIDTH} if series.kind == "stack" else {}
+        bar = {"type": "bar", "marker": {"color": colour, "pattern": pattern}}
+        return [bar | common | width | _errors(series)]
+    symbol = {"color": colour, "symbol": MARKERS[number % len(MARKERS)]}
+    if series.kind == "points":
+        edge = {"width": 2 if series.emphasis else 0, "color": TEXT}
+        marker = symbol | {"size": 15 if series.emphasis else 8, "line": edge}
+        drawn = {"type": "scatter", "mode": "markers", "marker": marker}
+        return [drawn | common | _errors(series)]
+    line = {"color": colour, "width": 4 if series.emphasis else 2,
+            "dash": DASHES[number % len(DASHES)],
+            "shape": "hv" if series.kind == "step" else "linear"}  # fmt: skip
+    drawn = {"type": "scatter", "mode": "lines+markers", "line": line,
+             "marker": symbol | {"size": 7, "maxdisplayed": MOST_MARKERS}}  # fmt: skip
+    band = _band(series, colour) if series.low and series.high else []
+    return [*band, drawn | common]
+
+
+def _hover(chart: Chart) -> str:
+    """Both figures with their units."""
+
+    def said(axis: Axis, letter: str) -> str:
+        unit = f" {axis.unit}" if axis.unit else ""
+        return f"{axis.title}: %{{{letter}:.4g}}{unit}"
+
+    parts = [said(axis, letter) for axis, letter in ((chart.x, "x"), (chart.y, "y"))
+             if not axis.categories]  # fmt: skip
+    return "<br>".join(parts)
+
+
+def _errors(series: Series) -> dict[str, Any]:
+    """The interval of each point as an error bar."""
+    if series.low is None or series.high is None:
+        return {}
+    above = [_apart(h, y) for h, y in zip(series.high, series.y, strict=True)]
+    below = [_apart(y, low) for y, low in zip(series.y, series.low, strict=True)]
+    return {"error_y": {"type": "data", "symmetric": False, "array": above, "arrayminus": below,
+                        "color": TEXT, "thickness": 1}}  # fmt: skip
+
+
+def _apart(upper: float | None, lower: float | None) -> float | None:
+    return None if upper is None or lower is None else max(0.0, upper - lower)
+
+
+def _band(series: Series, colour: str) -> list[dict[str, Any]]:
+    """The interval of a line as an area."""
+    r, g, b = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    edge = {"type": "scatter", "mode": "lines", "x": list(series.x), "line": {"width": 0},
+            "hoverinfo": "skip", "showlegend": False}  # fmt: skip
+    low = edge | {"y": list(series.low or ())}
+    fill = {"fill": "tonexty", "fillcolor": f"rgba({r},{g},{b},0.18)"}
+    return [low, edge | {"y": list(series.high or ())} | fill]
+
+
+def _marks(chart: Chart) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each line across the chart, with its label: of upright ones above it, each a row higher."""
+    row = 0
+    for line in sorted(chart.lines, key=lambda each: -each.value):
+        yield _mark(line, chart, row)
+        row += line.axis == "x"
+
+
+def _mark(line: Line, chart: Chart, row: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    along, across = ("x", "y") if line.axis == "x" else ("y", "x")
+    shape = {
+        "type": "line",
+        f"{along}0": line.value,
+        f"{along}1": line.value,
+        f"{across}0": 0,
+        f"{across}1": 1,
+        f"{along}ref": along,
+        f"{across}ref": "paper",
+        "line": {"color": LIMIT, "width": 1.5, "dash": "dash"},
+    }
+    axis = chart.x if line.axis == "x" else chart.y
+    note = {
+        "text": escape(line.label, quote=False),
+        "showarrow": False,
+        "font": {"color": LIMIT, "size": 12},
+        f"{along}ref": along,
+        f"{across}ref": "paper",
+        # On a logarithmic axis plotly places lines by their value and notes by its logarithm.
+        along: math.log10(line.value) if axis.scale == "log" else line.value,
+    }
+    if line.axis == "x":
+        side = "right" if _is_far(line.value, chart) else "left"
+        note |= {"y": 1, "yanchor": "bottom", "xanchor": side, "yshift": ROW_PX * row}
+    else:
+        note |= {"x": 1, "xanchor": "right", "yanchor": "bottom"}
+    return shape, note
+
+
+def _is_far(value: float, chart: Chart) -> bool:
+    """Whether a value lies in the right half of the chart."""
+    places = [x for series in chart.series for x in series.x if x is not None]
+    if chart.x.scale == "log":
+        low, high, at = (math.log10(max(v, 1e-12)) for v in (min(places), max(places), value))
+    else:
+        low, high, at = min(places), max(places), value
+    return at > (low + high) / 2
+
+
+def _broken(text: str, width: int = 18) -> str:
+    """A long label in lines. Plotly reads markup in texts, so that of a name is escaped."""
+    lines: list[str] = [""]
+    for word in escape(text, quote=False).split():
+        if lines[-1] and len(lines[-1]) + len(word) >= width:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}".strip()
+    return "<br>".join(lines)
