@@ -6,8 +6,10 @@ import importlib.util
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,6 +57,35 @@ class PostgreSQL:
     def stop(self) -> None:
         """Stop it at once, as a crash would: transactions that are open are lost."""
         _run(self.binaries / "pg_ctl", self.directory, "-w", "-m", "immediate", "stop")
+
+    def follow(self) -> None:
+        """Be a standby from the next start on, which only reads."""
+        (self.directory / "data" / "standby.signal").touch()
+
+    def promote(self) -> None:
+        """Take writes again, as a standby that takes over does."""
+        _run(self.binaries / "pg_ctl", self.directory, "-w", "promote")
+
+    @contextmanager
+    def frozen(self, longest_s: float = 10) -> Iterator[None]:
+        """Keep its connections and answer none of them, as a machine that is suspended does."""
+        first = (self.directory / "data" / "postmaster.pid").read_text().split()[0]
+        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        processes = [int(process) for process in (first, *children)]
+
+        def send(number: signal.Signals) -> None:
+            for process in processes:
+                os.kill(process, number)
+
+        # Whoever waits for ever is let go, to fail.
+        thaw = threading.Timer(longest_s, send, [signal.SIGCONT])
+        thaw.start()
+        send(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            thaw.cancel()
+            send(signal.SIGCONT)
 
 
 @contextmanager

@@ -44,7 +44,7 @@ class ProfileKind:
             try:
                 return self.store.get(session, name)
             except NotFound:
-                raise UnknownName(name, self.store.names(session)) from None
+                raise UnknownName(name, self.store.names(session, name)) from None
 
     def create(
         self, database: Database, body: Mapping[str, Any], client: str | None = None
@@ -77,7 +77,7 @@ class ProfileKind:
             try:
                 return self.store.replace(session, name, document, version, client=client)
             except NotFound:
-                raise UnknownName(name, self.store.names(session)) from None
+                raise UnknownName(name, self.store.names(session, name)) from None
 
     def delete(
         self, database: Database, name: str, version: int, client: str | None = None
@@ -91,12 +91,12 @@ class ProfileKind:
             try:
                 self.store.delete(session, name, version, client)
             except NotFound:
-                raise UnknownName(name, self.store.names(session)) from None
+                raise UnknownName(name, self.store.names(session, name)) from None
 
     def _refuse_impossible(self, session: Any, name: str) -> None:
         """A name that nothing can have is not asked for: a database may refuse the text itself."""
         if not _LOOKS_LIKE_A_NAME.fullmatch(name):
-            raise UnknownName(name, self.store.names(session))
+            raise UnknownName(name, self.store.names(session, name))
 
 
 def _hardware_document(body: Mapping[str, Any]) -> dict[str, Any]:

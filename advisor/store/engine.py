@@ -15,6 +15,7 @@ import sqlalchemy.exc
 from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, event, make_url
 from sqlalchemy.orm import Session, sessionmaker
 
+from advisor.store.bounded import BoundedConnection
 from advisor.store.errors import DatabaseUnavailable
 
 READ_ONLY = {"postgresql_readonly": True}
@@ -30,6 +31,14 @@ SQLite has one writer at a time, and those that wait for it sleep and try again:
 the longer the unluckiest waits. Threads that wait for a pooled connection are served in turn.
 """
 
+WAIT_BEYOND_S = 0.3
+"""How much longer than the server's own bound a statement is waited for: the server's answer is the
+better one, and leaves the connection usable."""
+
+ONLY_READS = ("25006", "0A000")
+"""SQLSTATEs of a server that only reads, such as a standby before it takes over: of a write, and of
+the beginning of a transaction that may write."""
+
 # The same on both databases: PostgreSQL refuses NaN where SQLite would store it.
 _dump_json = partial(json.dumps, allow_nan=False, separators=(",", ":"))
 
@@ -40,8 +49,8 @@ def make_engine(url: str, *, pool_size: int = 16, timeout_ms: int = 2000) -> Eng
     `pool_size` is the most connections held at once, `SQLITE_CONNECTIONS` at most on SQLite; a
     thread needs one at a time. `timeout_ms` bounds each wait: for a pooled connection, for the
     server to accept one (2 s at least, psycopg's own minimum), for one statement with the locks it
-    needs. ValueError for any other database, SQLite in memory included (each connection would have
-    its own).
+    needs (`WAIT_BEYOND_S` more where the server does not answer at all). ValueError for any other
+    database, SQLite in memory included (each connection would have its own).
     """
     parsed = make_url(url)
     options: dict[str, Any] = {
@@ -69,12 +78,20 @@ def _postgresql_engine(url: URL, timeout_ms: int, options: dict[str, Any]) -> En
         "application_name": "inference-advisor",
         "options": f"{given} -c statement_timeout={timeout_ms}".strip(),
     }
-    return create_engine(
+    engine = create_engine(
         url.set(drivername="postgresql+psycopg"),
         connect_args=connect_args,
         pool_pre_ping=True,
         **options,
     )
+
+    @event.listens_for(engine, "do_connect")
+    def connect(_dialect: object, _record: object, args: Any, given: Any) -> BoundedConnection:
+        connection = BoundedConnection.connect(*args, **given)
+        connection.longest_wait_s = timeout_ms / 1000 + WAIT_BEYOND_S
+        return connection
+
+    return engine
 
 
 def _sqlite_engine(url: URL, timeout_ms: int, options: dict[str, Any]) -> Engine:
@@ -130,19 +147,21 @@ def unit_of_work(factory: sessionmaker[Session], *, read_only: bool = False) -> 
     write lock from its beginning: keep long computations outside. Raises `DatabaseUnavailable` when
     the database cannot be reached or does not answer in time; constraint violations pass through.
     """
-    with outages_named(), factory.begin() as session:
+    with outages_named(writing=not read_only), factory.begin() as session:
         if read_only:
             session.connection(execution_options=READ_ONLY)
         yield session
 
 
 @contextmanager
-def outages_named() -> Iterator[None]:
-    """Turn a database that is down, full, locked or too slow into `DatabaseUnavailable`."""
+def outages_named(*, writing: bool = False) -> Iterator[None]:
+    """Turn a database that is down, full, locked or too slow, or only reads where the block is
+    meant for `writing`, into `DatabaseUnavailable`."""
     try:
         yield
     except sqlalchemy.exc.SQLAlchemyError as error:
-        if _is_outage(error):
+        only_reads = isinstance(error, sqlalchemy.exc.DBAPIError) and _sqlstate(error) in ONLY_READS
+        if _is_outage(error) or (writing and only_reads):
             raise DatabaseUnavailable from error
         raise
 
@@ -158,9 +177,14 @@ def _is_outage(error: sqlalchemy.exc.SQLAlchemyError) -> bool:
     return operational or error.connection_invalidated
 
 
+def _sqlstate(error: sqlalchemy.exc.DBAPIError) -> str | None:
+    """PostgreSQL's code of an error."""
+    return getattr(error.orig, "sqlstate", None)
+
+
 def is_unique_violation(error: sqlalchemy.exc.IntegrityError) -> bool:
     """Whether a row with that key exists already, rather than another constraint being broken."""
-    if getattr(error.orig, "sqlstate", None) == "23505":
+    if _sqlstate(error) == "23505":
         return True
     return getattr(error.orig, "sqlite_errorcode", None) in (
         sqlite3.SQLITE_CONSTRAINT_UNIQUE,

@@ -63,7 +63,7 @@ def migrating(engine: Engine) -> Iterator[Connection]:
 
     For `migrations/env.py`. Raises `DatabaseUnavailable`.
     """
-    with outages_named(), engine.connect() as connection:
+    with outages_named(writing=True), engine.connect() as connection:
         # Its settings differ from a pooled connection's, so it is closed rather than given back.
         connection.detach()
         on_sqlite = engine.dialect.name == "sqlite"
@@ -93,6 +93,8 @@ def _check_references(connection: Connection) -> None:
 
 
 def _lock_postgresql(connection: Connection) -> None:
+    # A large table may take long to be altered.
+    connection.connection.dbapi_connection.longest_wait_s = None  # type: ignore[union-attr]
     connection.execute(text("SET LOCAL statement_timeout = 0"))
     connection.execute(text(f"SET LOCAL lock_timeout = '{MIGRATOR_WAIT_S}s'"))
     connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK_KEY})

@@ -12,6 +12,7 @@ from sqlalchemy import (
     Column,
     FromClause,
     Row,
+    Select,
     Table,
     bindparam,
     delete,
@@ -80,7 +81,12 @@ class Profiles:
         found = select(asked.label("asked"), *self._columns).select_from(source).where(self._live)
         self._one = found.where(asked == bindparam("name"))
         self._many = found.where(asked.in_(bindparam("names", expanding=True)))
-        self._names = select(asked).select_from(source).where(self._live).order_by(asked)
+        self._look_near_in(select(asked).select_from(source).where(self._live), asked)
+
+    def _look_near_in(self, names: Select[Any], asked: Column[str]) -> None:
+        """Prepare the look-ups of the names beside another one."""
+        self._names_before = names.where(asked < bindparam("near")).order_by(asked.desc())
+        self._names_from = names.where(asked >= bindparam("near")).order_by(asked)
 
     def get(self, session: Session, name: str) -> StoredProfile:
         """The profile called `name`, in any case. Raises `NotFound`."""
@@ -96,9 +102,12 @@ class Profiles:
         found = {row.asked: _stored(row) for row in rows}
         return {name: found[label] for name, label in asked.items() if label in found}
 
-    def names(self, session: Session) -> list[str]:
-        """Everything a profile may be called, sorted."""
-        return list(session.scalars(self._names))
+    def names(self, session: Session, near: str = "", most: int = 500) -> list[str]:
+        """What profiles may be called, sorted: at most `most` before `near`, as many from it."""
+        # A name has no other characters, and a database may refuse them.
+        values = {"near": "".join(c for c in near.lower() if " " <= c <= "~")}
+        before = session.scalars(self._names_before.limit(most), values).all()
+        return [*reversed(before), *session.scalars(self._names_from.limit(most), values)]
 
     def page(
         self,
@@ -281,6 +290,8 @@ class ModelProfiles(Profiles):
         self._labels = _table(ModelNameRow)
         joined = self._labels.join(table, table.c.name == self._labels.c.model)
         self._look_up_in(joined, self._labels.c.label)
+        # Without the join: only models that are there hold labels.
+        self._look_near_in(select(self._labels.c.label), self._labels.c.label)
 
     def without_taken_aliases(self, session: Session, document: Document) -> Document:
         """The document without the aliases that another model holds."""

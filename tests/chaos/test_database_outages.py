@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from advisor.store.engine import make_engine, session_factory, unit_of_work
+from advisor.store.errors import DatabaseUnavailable
 from advisor.store.migrate import upgrade
-from tests.chaos.clients import CHECKS, CLIENTS, Clients
+from tests.chaos.clients import BODY, CHECKS, CLIENTS, Clients
 from tests.postgres import PostgreSQL, postgresql_server
 from tests.servers import Refused, Server, running, wait_until
+from tests.web.fixtures import running_app
 
 
 @pytest.fixture
@@ -69,4 +72,50 @@ def test_a_restart_of_postgresql_under_load_loses_and_doubles_nothing(
     with engine.connect() as connection:
         for table in ("terminology_checks", "idempotency_keys"):
             assert connection.scalar(sa.text(f"SELECT count(*) FROM {table}")) == len(ids)
+    engine.dispose()
+
+
+def test_a_standby_answers_reads_and_takes_writes_once_it_is_promoted(
+    postgresql: PostgreSQL,
+) -> None:
+    url = postgresql.url.format(database="postgres")
+    upgrade(url)
+    for app in running_app(url, log_level="CRITICAL"):
+        client = app.test_client()
+        assert client.post(CHECKS, json=BODY).status_code == 201
+        postgresql.stop()
+        postgresql.follow()
+        postgresql.start()
+        # It says that it has started before it has recovered so far as to answer.
+        wait_until(lambda: client.get("/v1/plans").status_code == 200)  # noqa: B023
+        for _ in range(2):
+            assert client.get("/v1/plans").status_code == 200
+            for headers in ({}, {"Idempotency-Key": "one"}):
+                refused = client.post(CHECKS, json=BODY, headers=headers)
+                assert refused.status_code == 503
+                assert "Retry-After" in refused.headers
+        postgresql.promote()
+        wait_until(lambda: client.post(CHECKS, json=BODY).status_code == 201)  # noqa: B023
+
+
+def test_a_server_that_freezes_is_given_up_and_found_again(postgresql: PostgreSQL) -> None:
+    engine = make_engine(postgresql.url.format(database="postgres"), timeout_ms=200)
+    factory = session_factory(engine)
+    with pytest.raises(DatabaseUnavailable), unit_of_work(factory) as session:
+        session.execute(sa.text("SELECT 1"))
+        with postgresql.frozen():
+            began = time.monotonic()
+            try:
+                session.execute(sa.text("SELECT 1"))
+            finally:
+                waited_s = time.monotonic() - began
+    assert waited_s < 2.5
+    for _ in range(2):
+        with unit_of_work(factory) as session:
+            pid = session.scalar(sa.text("SELECT pg_backend_pid()"))
+    # What the server itself has refused costs no connection.
+    with pytest.raises(DatabaseUnavailable), unit_of_work(factory) as session:
+        session.execute(sa.text("SELECT pg_sleep(1)"))
+    with unit_of_work(factory) as session:
+        assert session.scalar(sa.text("SELECT pg_backend_pid()")) == pid
     engine.dispose()

@@ -90,6 +90,18 @@ def test_of_many_creations_of_one_name_at_once_one_succeeds(session_factory, pro
 
 
 @each_kind
+def test_names_are_those_on_both_sides_of_the_one_asked_for(session_factory, profiles, document):
+    with unit_of_work(session_factory) as session:
+        for name in "abcdefg":
+            profiles.create(session, document(name))
+        profiles.delete(session, "c", 1)
+        assert profiles.names(session, "D", most=2) == ["a", "b", "d", "e"]
+        assert profiles.names(session, "dx", most=1) == ["d", "e"]
+        assert profiles.names(session, "z", most=1) == ["g"]
+        assert profiles.names(session, "\x00\ud800", most=1) == ["a"]
+
+
+@each_kind
 def test_what_does_not_exist_is_not_found(session_factory, profiles, document):
     with unit_of_work(session_factory) as session:
         with pytest.raises(NotFound, match="x"):

@@ -62,6 +62,8 @@ QUESTIONS: dict[str, Callable[[Session], object]] = {
     "a page of a vendor's": lambda s: hardware_profiles.page(s, 50, None, {"vendor": "vendor-7"}),
     "a page of models": lambda s: model_profiles.page(s, 50),
     "a page of a family": lambda s: model_profiles.page(s, 50, None, {"family": "family-7"}),
+    "names near a device's": lambda s: hardware_profiles.names(s, "name-02500x"),
+    "names near a model's": lambda s: model_profiles.names(s, "name-02500x"),
     "a device": lambda s: hardware_profiles.get(s, "name-02500"),
     "a model": lambda s: model_profiles.get(s, "name-02500"),
     "a page of plans": lambda s: plans.page(s, 50),

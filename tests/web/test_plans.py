@@ -232,6 +232,17 @@ def test_a_model_is_found_by_other_spellings(shared_client: FlaskClient, spellin
     assert plan["inputs"]["model"] == "meta-llama-3.1-8b"
 
 
+def test_looking_for_near_names_is_bounded_over_the_whole_request(
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("advisor.service.lookup.MOST_COMPARED", 100)
+    body = {"model": "meta-llama-3.1-70b", "hardware": [f"h100-sxm-80gb{i}" for i in range(64)]}
+    workload = {"request_rate_per_s": 1, "input_tokens": 10, "output_tokens": 10}
+    errors = problem(client.post("/v1/plans", json=body | {"workload": workload}), 422)["errors"]
+    assert errors[0]["nearest"] == "h100-sxm-80gb"
+    assert "nearest" not in errors[-1]
+
+
 def test_unknown_names_are_refused_together_each_with_the_nearest(shared_client: FlaskClient):
     body = SMALL | {
         "model": "meta-llama-3.1-8c",
