@@ -13,8 +13,9 @@ from io import BytesIO
 from threading import Lock
 from typing import Any, cast
 
-from flask import Blueprint, Flask, Response, abort, current_app, request
+from flask import Blueprint, Flask, Response, abort, current_app, redirect, request
 from werkzeug.exceptions import BadRequest, HTTPException, NotFound
+from werkzeug.wrappers import Response as AnyResponse
 
 from advisor.config import BadSetting
 from advisor.web import strict_json
@@ -52,6 +53,13 @@ def register(app: Flask, wanted: str) -> None:
         return
     app.extensions["advisor-explorer"] = None
     app.register_blueprint(blp)
+
+
+@blp.route("")
+@open_to_all
+def without_slash() -> AnyResponse:
+    """To the pages, by a relative address: Flask's own redirect goes to whatever host is named."""
+    return redirect("explorer/")
 
 
 @blp.route("/")

@@ -43,6 +43,12 @@ def page(client: FlaskClient, path: str = "/explorer/", search: str = "") -> str
     return json.dumps(answer.get_json(), separators=(",", ":"))
 
 
+def test_without_its_slash_it_is_found_on_the_same_host(shared_client: FlaskClient):
+    answer = shared_client.get("/explorer", headers={"Host": "elsewhere.example"})
+    assert answer.status_code == 302
+    assert answer.headers["Location"] == "explorer/"
+
+
 def test_a_page_allows_its_own_scripts_alone(shared_client: FlaskClient):
     answer = shared_client.get("/explorer/break-even")
     inline = re.findall(r"<script[^>]*javascript\">(.*?)</script>", answer.text, re.DOTALL)
