@@ -69,6 +69,8 @@ def make_explorer(services: Services) -> Dash:
     )  # fmt: skip
     dash.layout = _layout(services)
     _register(dash, services)
+    # Dash sets itself up in its first request, and answers others meanwhile with 404.
+    server.test_client().get("/")
     return dash
 
 

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -58,6 +59,17 @@ def test_a_page_allows_its_own_scripts_alone(shared_client: FlaskClient):
     assert not re.findall(r"(?:src|href)=\"(?!/)", answer.text)
     for address in re.findall(r"src=\"([^\"]+)\"", answer.text):
         assert shared_client.get(address).status_code == 200
+
+
+def test_scripts_are_there_for_all_who_ask_a_new_process_at_once(
+    shared_client: FlaskClient, sqlite_url: str
+):
+    addresses = re.findall(r"src=\"([^\"]+)\"", shared_client.get("/explorer/").text)
+    assert len(addresses) > 5
+    for app in running_app(sqlite_url):
+        with ThreadPoolExecutor(len(addresses)) as threads:
+            asked = threads.map(lambda address: app.test_client().get(address), addresses)  # noqa: B023
+            assert {answer.status_code for answer in asked} == {200}
 
 
 @pytest.mark.parametrize(
