@@ -29,7 +29,7 @@ check: $(VENV)/.ready-to-test  ## check formatting, lint, types, imports and tha
 bench: $(VENV)/.ready-to-test  ## measure speed, as ratios within one run
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-soak: $(VENV)/.ready-to-test  ## long runs: mixed load, kills, outages (ARGS='--seconds 60 --requests 5000')
+soak: $(VENV)/.ready-to-test  ## long runs: mixed load, kills, outages, generated requests (ARGS='--seconds 60 --requests 5000')
 	@$(BIN)/python -m tests.soak $(ARGS)
 
 load: $(VENV)/.ready-to-test  ## requests a second and latency under wrk, beside a bare echo

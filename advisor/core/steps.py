@@ -100,7 +100,6 @@ class StepModel:
             for layout, stages in zip(layouts, loads, strict=True)
             for stage in stages
         ]
-        self._loads = [stage for _, stage in rows]
         names = [f.name for f in fields(StageLoad) if f.name not in ("caches", "experts_quantized")]
         self._load = {n: _column(getattr(stage, n) for _, stage in rows) for n in names}
         splits = [layout.split for layout, _ in rows]
@@ -177,19 +176,11 @@ class StepModel:
         return replace(cost, overlap=np.ones_like(cost.overlap))
 
     def _microbatches(
-        self,
-        decode: Array,
-        context: Array,
-        prefill: Array,
-        pairs: Array,
-        cached: Array,
-        prompts: Array,
+        self, *step: Array
     ) -> tuple[Array, Array, tuple[Array, ...], tuple[Array, ...]]:
         """Microbatches in flight, how many of them have prompts, and what `StageCost.seconds` takes
-        of one that has, and of one that has not; arguments as those of `times`."""
-        decode, context, prefill, pairs, cached, prompts = (
-            self._spread(x) for x in (decode, context, prefill, pairs, cached, prompts)
-        )
+        of one that has, and of one that has not; `step` are the arguments of `times`."""
+        decode, context, prefill, pairs, cached, prompts = (self._spread(x) for x in step)
         batches, busy = microbatches(decode, prompts, self._stages, ON_ARRAYS)
         each, none = decode / batches, np.zeros_like(prefill)
         shares = (x / busy for x in (prefill, pairs, cached, prompts))
@@ -242,7 +233,7 @@ class StepModel:
             size = size + load["expert_bytes"] * moe.experts_per_token / self._expert_ranks
             work = work + load["experts_flop"] * computed
         size = size + 2 * load["state_bytes"] * decode / groups
-        for kind in zip(*(stage.caches for stage in self._loads), strict=True):
+        for kind in zip(*(stage.caches for _, stage in self._rows), strict=True):
             seen = np.minimum(context, kind[0].read)
             size = size + _column(k.read_bytes for k in kind) * seen * decode / groups
             work = work + _column(k.decode_flop for k in kind) * seen * computed / groups
@@ -344,7 +335,7 @@ class StepModel:
         return np.repeat(value, self._counts, axis=0)
 
     def _broadcast(self, value: Array) -> Array:
-        return np.broadcast_to(value, (len(self._loads), value.shape[1]))
+        return np.broadcast_to(value, (len(self._rows), value.shape[1]))
 
     def _sum_stages(self, value: Array) -> Array:
         return value if self._single else np.asarray(np.add.reduceat(value, self._starts, axis=0))

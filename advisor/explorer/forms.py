@@ -81,7 +81,6 @@ def _text(field: Field, value: str, known: list[str]) -> html.Data:
     Dash's own fields set their text again after each change, and lose keys pressed meanwhile.
     """
     looks = {
-        "value": value,
         "rows": {"long": 6, "json": 3}.get(field.kind),
         "inputMode": "decimal" if field.kind == "number" else "text",
         "known": known,

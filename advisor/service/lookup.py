@@ -20,7 +20,7 @@ Named = str | Mapping[str, Any]
 Versions = Mapping[str, tuple[str, int | None]]
 MOST_KEPT = 512
 MOST_COMPARED = 5_000
-"""Names that the unknown ones of a request are compared with, all together: 0.7 s of a core."""
+"""Names that the unknown ones of a request are compared with, all together: 0.5 s of a core."""
 
 
 class ProfileCache(Generic[Profile]):

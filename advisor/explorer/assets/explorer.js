@@ -89,15 +89,17 @@
   };
   // A field for text, which nobody writes to but who types.
   const offer = (place) => {
-    const { value, rows, inputMode, known } = JSON.parse(place.dataset.text);
+    const { rows, inputMode, known } = JSON.parse(place.dataset.text);
     const field = element(rows ? "textarea" : "input", "", { autocomplete: "off" });
-    Object.assign(field, { value, inputMode, className: "text", spellcheck: false });
+    let taken = place.value;
+    Object.assign(field, { value: taken, inputMode, className: "text", spellcheck: false });
     if (rows) field.rows = rows;
     let timer;
     const take = () => {
       clearTimeout(timer);
-      if (field.value === place.value) return;
-      window.dash_clientside.set_props(JSON.parse(place.id), { value: field.value });
+      if (field.value === taken) return;
+      taken = field.value;
+      window.dash_clientside.set_props(JSON.parse(place.id), { value: taken });
     };
     field.addEventListener("input", () => {
       clearTimeout(timer);
