@@ -28,7 +28,6 @@ from gunicorn.glogging import Logger
 from gunicorn.workers.base import Worker
 
 from advisor.config import Settings
-from advisor.core.terminology.check import check_all
 from advisor.service.keys import without_keys
 
 _settings = Settings.from_environment()
@@ -121,13 +120,9 @@ _place = "none"
 _share_counters()
 
 
-def when_ready(server: Arbiter) -> None:
-    """Do before there are workers what each would do at its first check: compile patterns, 0.2 s.
-
-    What is in memory by then is left out of garbage collection, so that workers go on sharing it,
-    and do not walk through it when they end, which took 1.1 s of a core.
-    """
-    check_all("Decode is memory-bound.", server.app.wsgi().extensions["advisor-vocabulary"])
+def when_ready(_server: Arbiter) -> None:
+    """Leave what is in memory before there are workers out of garbage collection, so that they go
+    on sharing it, and do not walk through it when they end, which took 1.1 s of a core."""
     gc.freeze()
 
 

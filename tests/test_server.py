@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.echo import ANSWER
 from tests.servers import Server, running, wait_until
 from tests.web import bodies
 
@@ -196,3 +197,11 @@ def test_a_server_that_is_told_to_end_answers_what_it_has_begun(server: Server):
         thread.join()
     assert len(answers) == 4
     assert time.monotonic() - begun > 0.2
+
+
+def test_the_echo_that_it_is_measured_beside_runs_under_the_same_configuration(tmp_path: Path):
+    answer = tmp_path / "answer.json"
+    answer.write_text('{"of": "the service"}')
+    changes = {ANSWER: str(answer), "ADVISOR_WORKERS": "1"}
+    with running("sqlite://", tmp_path / "echo", changes, "benchmarks.echo:app") as echo:
+        assert echo.post("/v1/plans", {}) == {"of": "the service"}
