@@ -123,14 +123,14 @@ def _wrk(url: str, script: Path) -> Rate:
     lost = sum(map(int, errors.groups())) if errors else 0
     return Rate(
         float(_found(r"Requests/sec:\s+(\S+)", done)),
-        _ms(_found(r"50%\s+(\S+)", done)),
-        _ms(_found(r"99%\s+(\S+)", done)),
+        _ms(_found(r"^ +50% +(\S+)", done)),
+        _ms(_found(r"^ +99% +(\S+)", done)),
         lost + (int(failed[1]) if failed else 0),
     )
 
 
 def _found(pattern: str, text: str) -> str:
-    match = re.search(pattern, text)
+    match = re.search(pattern, text, re.MULTILINE)
     assert match is not None, text
     return match[1]
 
