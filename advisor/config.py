@@ -183,6 +183,11 @@ class Settings:
         "TOML file with a team's own rules and words for the terminology checker, and those to "
         "leave out: docs/terminology.md.",
     )
+    sweep_items: int = _setting(
+        10_000,
+        _integer(1, 1_000_000),
+        "Most questions of one sweep; a larger one is refused.",
+    )
     explorer: str = _setting(
         "auto",
         _explorer,

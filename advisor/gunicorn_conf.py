@@ -29,6 +29,7 @@ from gunicorn.workers.base import Worker
 
 from advisor.config import Settings
 from advisor.service.keys import without_keys
+from advisor.service.sweep_runner import SweepRunner
 
 _settings = Settings.from_environment()
 
@@ -163,9 +164,23 @@ def write_problem(client: socket.socket, status: int, _reason: str, detail: str)
 def post_worker_init(worker: Worker) -> None:
     """Replace the HTML page that gunicorn answers to what it cannot parse, and its way to close a
     connection: the thread that takes new ones would wait up to 2 s for the client to close its
-    side, and take none meanwhile."""
+    side, and take none meanwhile. What sweeps have left open is gone on with."""
     util.write_error = write_problem
     util.close_graceful = _closed_aside(util.close_graceful)
+    for runner in _sweep_runners(worker):
+        runner.tell()
+
+
+def worker_exit(_server: Arbiter, worker: Worker) -> None:
+    """Let the sweep that the worker is at have what was begun."""
+    for runner in _sweep_runners(worker):
+        runner.end()
+
+
+def _sweep_runners(worker: Worker) -> list[SweepRunner]:
+    """What answers sweeps in this worker: one, or none where it serves another application."""
+    found = getattr(worker.wsgi, "extensions", {}).get("advisor-sweeps")
+    return [] if found is None else [found.runner]
 
 
 def _closed_aside(close: Callable[[socket.socket], None]) -> Callable[[socket.socket], None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -205,3 +206,23 @@ def test_the_echo_that_it_is_measured_beside_runs_under_the_same_configuration(t
     changes = {ANSWER: str(answer), "ADVISOR_WORKERS": "1"}
     with running("sqlite://", tmp_path / "echo", changes, "benchmarks.echo:app") as echo:
         assert echo.post("/v1/plans", {}) == {"of": "the service"}
+
+
+def test_a_sweep_goes_on_where_a_stopped_server_has_left_it(sqlite_url: str, tmp_path: Path):
+    workload = {"request_rate_per_s": {"from": 1, "to": 150, "steps": 150}}
+    grid = {
+        "models": [bodies.MODEL],
+        "hardware": [bodies.HARDWARE, bodies.HARDWARE | {"name": "other", "memory_gib": 150}],
+        "workloads": [workload | {"input_tokens": [100, 200, 300, 400, 500], "output_tokens": 200}],
+        "objectives": ["cost", "latency"],
+    }
+    with running(sqlite_url, tmp_path / "first") as server:
+        path = f"/v1/sweeps/{server.post('/v1/sweeps', {'grid': grid})['id']}"
+        wait_until(lambda: json.loads(server.get(path))["done"] > 0)
+        assert server.stop() == 0
+    with running(sqlite_url, tmp_path / "second") as server:
+        begun = json.loads(server.get(path))
+        assert 0 < begun["done"] < begun["total"] == 3000
+        wait_until(lambda: json.loads(server.get(path))["state"] == "done", seconds=120)
+        rows = [json.loads(line) for line in server.get(f"{path}/results").splitlines()]
+    assert [row["item"] for row in rows] == list(range(3000))

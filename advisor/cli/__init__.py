@@ -19,6 +19,7 @@ from advisor.cli.lint import lint
 from advisor.cli.openapi import openapi
 from advisor.cli.plan import plan
 from advisor.cli.serve import serve
+from advisor.cli.sweep import sweep
 from advisor.cli.techniques import techniques
 
 
@@ -32,5 +33,17 @@ def main() -> None:
     """
 
 
-for command in (plan, allocate, techniques, serve, catalog, db, keys, openapi, calibrate, lint):
+for command in (
+    plan,
+    allocate,
+    sweep,
+    techniques,
+    serve,
+    catalog,
+    db,
+    keys,
+    openapi,
+    calibrate,
+    lint,
+):
     main.add_command(command)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +22,11 @@ from advisor.core.techniques.subject import Given
 from advisor.core.workload import PlanRequest
 from advisor.schemas.allocation import loaded_allocation
 from advisor.schemas.plans import loaded_plan
+from advisor.schemas.sweeps import loaded_sweep
 from advisor.schemas.techniques import loaded_advice
+from advisor.sweeps.answers import Named
+from advisor.sweeps.answers import answer as row_of
+from advisor.sweeps.rows import Row
 from advisor.web import strict_json
 
 Document = dict[str, Any]
@@ -76,6 +80,35 @@ def allocation(document: Any, progress: Progress) -> Document:
         raise InvalidInput(*errors)
     asked = AllocationRequest.from_mapping(body, models.values(), hardware.values())
     return answered(asked, progress)
+
+
+def sweep(document: Any) -> tuple[int, Iterator[Row]]:
+    """How many questions this body of a sweep asks, and the row of each, likewise. Raises
+    InvalidInput."""
+    questions = loaded_sweep(document)["questions"]
+    of_models, of_hardware = questions.named()
+    models, model_errors = _resolve(of_models, model_profile, ModelProfile.from_mapping)
+    hardware, hardware_errors = _resolve(
+        of_hardware, hardware_profile, HardwareProfile.from_mapping
+    )
+    errors = [*model_errors, *hardware_errors]
+    if errors:
+        raise InvalidInput(*errors)
+    model, device = _finder(of_models, models), _finder(of_hardware, hardware)
+    items = range(questions.total)
+    return len(items), (row_of(item, questions.ask(item), model, device) for item in items)
+
+
+def _finder(
+    entries: Mapping[str, Named], found: Mapping[str, Profile]
+) -> Callable[[Named], Profile]:
+    """Finds the profile of an entry, a name or an object, by what was found at its pointer."""
+
+    def key(entry: Named) -> str | int:
+        return entry if isinstance(entry, str) else id(entry)
+
+    by_entry = {key(entry): found[pointer] for pointer, entry in entries.items()}
+    return lambda entry: by_entry[key(entry)]
 
 
 def parsed(text: bytes, source: str) -> Any:

@@ -72,13 +72,7 @@ class PlanBody(Closed):
     @validates_schema
     def bound_the_search(self, data: dict[str, Any], **_: Any) -> None:
         """Refuse what spans too many layouts or candidates before any of them is made."""
-        layouts, candidates = _search_size(data)
-        if layouts > MAX_LAYOUTS or candidates > MOST_CANDIDATES:
-            allowed = {"maximum_layouts": MAX_LAYOUTS, "maximum_candidates": MOST_CANDIDATES}
-            given = {"layouts": layouts, "candidates": candidates}
-            detail = f"The request spans {layouts} layouts and {candidates} candidates or more."
-            error = FieldError("", detail, given=given, allowed=allowed)
-            raise ValidationError({"limits": [error]})
+        refuse_large_searches(data["limits"], data["precision"], len(data["hardware"]))
 
     @post_load(pass_original=True)
     def keep_request(self, data: dict[str, Any], original: Any, **_: Any) -> dict[str, Any]:
@@ -96,9 +90,9 @@ def loaded_plan(document: Any) -> dict[str, Any]:
     return loaded(PlanBody(), document)
 
 
-def _search_size(data: Mapping[str, Any]) -> tuple[int, int]:
-    """Layouts and candidates that a request spells out; what is left to the planner counts once."""
-    limits: Limits = data["limits"]
+def refuse_large_searches(limits: Limits, precision: Mapping[str, Any], devices: int) -> None:
+    """Raises ValidationError for limits and formats that spell out too many layouts or candidates;
+    what is left to the planner counts once."""
     degrees = (
         limits.tensor_parallel,
         limits.pipeline_parallel,
@@ -106,10 +100,15 @@ def _search_size(data: Mapping[str, Any]) -> tuple[int, int]:
         limits.attention_data_parallel,
         limits.decode_context_parallel,
     )
-    formats = (data["precision"]["weights"], data["precision"]["kv_cache"])
-    lists = (data["hardware"], *formats, *degrees)
-    layouts = math.prod(len(one or "1") for one in lists)
-    return layouts, layouts * len(limits.replicas or "1")
+    lists = (precision["weights"], precision["kv_cache"], *degrees)
+    layouts = devices * math.prod(len(one or "1") for one in lists)
+    candidates = layouts * len(limits.replicas or "1")
+    if layouts > MAX_LAYOUTS or candidates > MOST_CANDIDATES:
+        allowed = {"maximum_layouts": MAX_LAYOUTS, "maximum_candidates": MOST_CANDIDATES}
+        given = {"layouts": layouts, "candidates": candidates}
+        detail = f"The request spans {layouts} layouts and {candidates} candidates or more."
+        error = FieldError("", detail, given=given, allowed=allowed)
+        raise ValidationError({"limits": [error]})
 
 
 class PlanSummaryAnswer(Answer):

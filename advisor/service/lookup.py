@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from advisor.core.errors import FieldError, InvalidInput, unknown_choice
 from advisor.core.hardware import HardwareProfile
@@ -84,6 +84,53 @@ def resolve_all(
 ) -> tuple[dict[str, ModelProfile], dict[str, HardwareProfile], Versions]:
     """Models and devices that a request names or brings along, by their pointers, with what
     `Resolved.versions` says of them. Raises as `resolve` does."""
+    found_models, found_hardware, of_models, of_hardware = _resolved(database, models, hardware)
+    return found_models, found_hardware, of_models.versions | of_hardware.versions
+
+
+def named_profiles(
+    database: Database, models: Mapping[str, Named], hardware: Mapping[str, Named]
+) -> dict[str, Any]:
+    """The stored profiles that a request names, by kind and by that name, each with its version and
+    its document; those it brings along are looked at, too. Raises as `resolve` does."""
+    _, _, of_models, of_hardware = _resolved(database, models, hardware)
+    return {"models": of_models.kept(), "hardware": of_hardware.kept()}
+
+
+class KeptProfiles:
+    """Profiles as they were when `named_profiles` found them, each read once.
+
+    What brings a profile along has to live as long as this.
+    """
+
+    def __init__(self, found: Mapping[str, Any]) -> None:
+        self._found = found
+        self._read: dict[object, Any] = {}
+
+    def model(self, entry: Named) -> ModelProfile:
+        """The model of that name, or brought along."""
+        return cast("ModelProfile", self._profile(entry, "models", _models))
+
+    def hardware(self, entry: Named) -> HardwareProfile:
+        """The device of that name, or brought along."""
+        return cast("HardwareProfile", self._profile(entry, "hardware", _hardware))
+
+    def _profile(self, entry: Named, kind: str, cache: ProfileCache[Any]) -> Any:
+        key = (kind, entry if isinstance(entry, str) else id(entry))
+        if key not in self._read:
+            known = self._found[kind][entry]["document"] if isinstance(entry, str) else entry
+            self._read[key] = cache.read(known)
+        return self._read[key]
+
+
+def _resolved(
+    database: Database, models: Mapping[str, Named], hardware: Mapping[str, Named]
+) -> tuple[
+    dict[str, ModelProfile],
+    dict[str, HardwareProfile],
+    _Resolver[ModelProfile],
+    _Resolver[HardwareProfile],
+]:
     with database.reading() as session:
         of_models = _Resolver(session, model_profiles, _models, "Model")
         of_hardware = _Resolver(session, hardware_profiles, _hardware, "Hardware")
@@ -92,7 +139,7 @@ def resolve_all(
     errors = [*of_models.errors, *of_hardware.errors]
     if errors:
         raise InvalidInput(*errors)
-    return found_models, found_hardware, of_models.versions | of_hardware.versions
+    return found_models, found_hardware, of_models, of_hardware
 
 
 def resolve_hardware(database: Database, name: str, pointer: str) -> HardwareProfile:
@@ -124,25 +171,31 @@ class _Resolver(Generic[Profile]):
         self.session, self.store, self.cache, self.what = session, store, cache, what
         self.errors: list[FieldError] = []
         self.versions: dict[str, tuple[str, int | None]] = {}
+        self.stored: Mapping[str, StoredProfile] = {}
         self.compared = 0
+
+    def kept(self) -> dict[str, Any]:
+        """What `named_profiles` says of the profiles that were named."""
+        return {
+            name: {"name": each.name, "version": each.version, "document": each.document}
+            for name, each in self.stored.items()
+        }
 
     def resolve(self, entries: Mapping[str, Named]) -> dict[str, Profile]:
         """The profile of each entry, by its pointer; those at fault are left out."""
         names = {name for name in entries.values() if isinstance(name, str)}
-        stored = self.store.get_many(self.session, names) if names else {}
+        self.stored = self.store.get_many(self.session, names) if names else {}
         profiles: dict[str, Profile] = {}
         for pointer, entry in entries.items():
-            profile = self._profile(pointer, entry, stored)
+            profile = self._profile(pointer, entry)
             if profile is not None:
                 profiles[pointer] = profile
         return profiles
 
-    def _profile(
-        self, pointer: str, entry: Named, stored: Mapping[str, StoredProfile]
-    ) -> Profile | None:
+    def _profile(self, pointer: str, entry: Named) -> Profile | None:
         if not isinstance(entry, str):
             return self._inline(pointer, entry)
-        known = stored.get(entry)
+        known = self.stored.get(entry)
         if known is not None:
             self.versions[pointer] = known.name, known.version
             return self.cache.profile(known)

@@ -20,3 +20,8 @@ profile_cache_total = Counter(
     "Profiles that plans named: parsed before (hit) or anew (miss).",
     ["kind", "result"],
 )
+sweep_items_total = Counter("advisor_sweep_items_total", "Questions of sweeps that were answered.")
+sweep_item_seconds = Histogram(
+    "advisor_sweep_item_seconds", "Mean time to answer a question of a sweep, of each chunk.",
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)  # fmt: skip

@@ -76,20 +76,30 @@ class Listing:
         return rows, self._cursor(getattr(rows[-1], self.key.name), filters)
 
     def _cursor(self, last: str, filters: Mapping[str, str]) -> str:
-        content = json.dumps({"list": self.name, "filters": filters, "after": last}, sort_keys=True)
-        return base64.urlsafe_b64encode(content.encode()).decode()
+        return write_cursor({"list": self.name, "filters": filters, "after": last})
 
     def _read(self, cursor: str, filters: Mapping[str, str]) -> str:
-        """The key a cursor holds: writing it again must give the very same cursor."""
-        if len(cursor) > MAX_CURSOR_LENGTH:
-            raise BadCursor
-        try:
-            last = json.loads(base64.urlsafe_b64decode(cursor))["after"]
-        except (ValueError, binascii.Error, RecursionError, KeyError, TypeError):
-            raise BadCursor from None
+        """The key a cursor holds."""
+        last = read_cursor(cursor, "after")
         # Keys are printable; the database would refuse a NUL.
         if not isinstance(last, str) or not (last.isascii() and last.isprintable()):
             raise BadCursor
         if self._cursor(last, filters) != cursor:
             raise BadCursor
         return last
+
+
+def write_cursor(content: Mapping[str, Any]) -> str:
+    """A cursor that holds `content`."""
+    return base64.urlsafe_b64encode(json.dumps(content, sort_keys=True).encode()).decode()
+
+
+def read_cursor(cursor: str, name: str) -> Any:
+    """What a cursor holds under `name`. Raises `BadCursor` where there is no such thing; whether it
+    was given out here, the caller sees by writing it again."""
+    if len(cursor) > MAX_CURSOR_LENGTH:
+        raise BadCursor
+    try:
+        return json.loads(base64.urlsafe_b64decode(cursor))[name]
+    except (ValueError, binascii.Error, RecursionError, KeyError, TypeError):
+        raise BadCursor from None

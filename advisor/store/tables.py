@@ -142,6 +142,59 @@ class AllocationRow(Base):
     __table_args__ = (Index(None, "status", "id"),)
 
 
+class SweepRow(Base):
+    """Many plan requests as one job.
+
+    `digest` tells one that is the same; null where it was cancelled. `profiles` are those named in
+    the request as they were when it was made. The first `taken` questions are in chunks; it is
+    `open` until the last is answered, or it was cancelled.
+    """
+
+    __tablename__ = "sweeps"
+
+    id: Mapped[str] = mapped_column(key_text(ID_LENGTH), primary_key=True)
+    created_at: Mapped[datetime]
+    digest: Mapped[str | None] = mapped_column(key_text(DIGEST_LENGTH), unique=True)
+    planner_version: Mapped[str] = mapped_column(String(WORD_LENGTH))
+    coefficients_version: Mapped[str] = mapped_column(String(WORD_LENGTH))
+    request: Mapped[dict[str, Any]]
+    profiles: Mapped[dict[str, Any]]
+    re_evaluation_of: Mapped[str | None] = mapped_column(key_text(ID_LENGTH))
+    total: Mapped[int]
+    taken: Mapped[int]
+    open: Mapped[bool]
+    cancelled_at: Mapped[datetime | None]
+
+    __table_args__ = (
+        CheckConstraint("total >= 1", "total_positive"),
+        CheckConstraint("taken BETWEEN 0 AND total", "taken_bounded"),
+        Index(None, "open", "id"),
+    )
+
+
+class SweepChunkRow(Base):
+    """So many `questions` of a sweep, from the number `first`, that were taken together.
+
+    Who has taken them has them until `taken_until`; then somebody else may, which `attempts`
+    counts. `rows` are the answers, a line of JSON each, applied once and for all.
+    """
+
+    __tablename__ = "sweep_chunks"
+
+    sweep_id: Mapped[str] = mapped_column(
+        key_text(ID_LENGTH), ForeignKey("sweeps.id"), primary_key=True
+    )
+    first: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    questions: Mapped[int]
+    attempts: Mapped[int]
+    taken_at: Mapped[datetime]
+    taken_until: Mapped[datetime]
+    applied_at: Mapped[datetime | None]
+    refused: Mapped[int | None]
+    spent_ms: Mapped[int | None]
+    rows: Mapped[str | None] = mapped_column(Text)
+
+
 class ProfileChangeRow(Base):
     """A change of a profile, with the document it has since (none where it was deleted)."""
 

@@ -28,6 +28,7 @@ from advisor.web import (
     problems,
     rate_limits,
     security,
+    sweeps,
     techniques,
     terminology,
     tracing,
@@ -39,6 +40,7 @@ RESOURCES = (
     charts.blp,
     techniques.blp,
     fleets.blp,
+    sweeps.blp,
     hardware_profiles.blp,
     model_profiles.blp,
     bulk.blp,
@@ -69,6 +71,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     keys = Keys(database, settings.api_key_pepper) if settings.requires_keys else None
     app.extensions["advisor-database"] = database
     app.extensions["advisor-vocabulary"] = rules_of(settings.terminology_rules)
+    sweeps.register(app, database, settings.sweep_items)
     observability.register(app)
     tracing.register(app, settings.tracing_endpoint, database)
     compression.register(app)

@@ -166,6 +166,24 @@ ALLOCATIONS: dict[str, Any] = {
     },
 }
 
+SWEEPS: dict[str, Any] = {
+    "two models on three devices from 1 to 16 requests a second": {
+        "grid": {
+            "models": ["qwen3-32b", "meta-llama-3.1-70b"],
+            "hardware": ["h100-sxm-80gb", "h200-sxm-141gb", "mi300x"],
+            "workloads": [
+                {
+                    "request_rate_per_s": {"from": 1, "to": 16, "steps": 5, "scale": "log"},
+                    "input_tokens": [500, 4000],
+                    "output_tokens": 250,
+                }
+            ],
+            "slos": [{"ttft_p95_ms": 2000, "tpot_p95_ms": 60}],
+            "precisions": [{"weights": ["fp8"], "kv_cache": ["fp8"]}],
+        }
+    },
+}
+
 CHECK: dict[str, Any] = {
     "a claim that needs an answer": {
         "text": "Decode is memory-bound, so we need a bigger GPU.",

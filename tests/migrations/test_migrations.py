@@ -16,7 +16,7 @@ from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import inspect, text
 
-from advisor.store import allocations, checks, idempotency, keys, plans
+from advisor.store import allocations, checks, idempotency, keys, plans, sweeps
 from advisor.store.engine import make_engine, unit_of_work
 from advisor.store.engine import session_factory as sessions_on
 from advisor.store.errors import DatabaseUnavailable
@@ -46,6 +46,11 @@ def fill(engine):
         allocations.add(
             session, allocations.StoredAllocation("1", now, "cost", "optimal", "0.1", {}, "{}")
         )
+        sweep = sweeps.add(
+            session,
+            sweeps.StoredSweep("1", now, "0.1", 9, 0, True, None, None, "1", {}, {}, None),
+        )
+        sweeps.take_next(session, sweep, 5, now, now)
         claim = idempotency.Claim("ci", "1", "0" * 64)
         idempotency.claim(session, claim, now, now - timedelta(days=1))
         keys.add(session, keys.StoredKey("0" * 64, "ci", "read", now, None))
