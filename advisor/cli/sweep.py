@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO, TextIO
+from pathlib import Path
+from typing import BinaryIO
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from advisor.cli import ask
-from advisor.sweeps.formats import FORMATS
-from advisor.sweeps.rows import STATUSES, Row
+from advisor.sweeps.formats import FORMATS, PACKAGE, MissingParquet
+from advisor.sweeps.rows import COLUMNS, STATUSES, Row
 
 
 @click.command(no_args_is_help=True)
@@ -21,14 +22,14 @@ from advisor.sweeps.rows import STATUSES, Row
     help="A grid or a list of plan requests as JSON, as POST /v1/sweeps takes it.",
 )  # fmt: skip
 @click.option(
-    "--format", "form", type=click.Choice(list(FORMATS)), default="csv", show_default=True,
-    help="Form of the rows.",
+    "--format", "form", type=click.Choice(list(FORMATS)), default=None,
+    help="Form of the rows; without it the ending of --out says it, and csv where that does not.",
 )  # fmt: skip
 @click.option(
-    "--out", type=click.File("w", encoding="utf-8", lazy=False), default="-", metavar="FILE",
+    "--out", type=click.File("wb", lazy=False), default="-", metavar="FILE",
     help="Where the rows go; without it, to standard output.",
 )  # fmt: skip
-def sweep(request_file: BinaryIO, form: str, out: TextIO) -> None:
+def sweep(request_file: BinaryIO, form: str | None, out: BinaryIO) -> None:
     """Plan many questions, with the shipped catalogue: a row of figures for each.
 
     Nothing is kept, and one core is used; the service keeps sweeps.
@@ -39,9 +40,19 @@ def sweep(request_file: BinaryIO, form: str, out: TextIO) -> None:
     document = ask.parsed(request_file.read(), "--request")
     total, rows = ask.sweep(document)
     terminal, seen = Console(stderr=True), Counter[str]()
-    for text in FORMATS[form](_shown(rows, total, terminal, seen)):
-        out.write(text)
+    try:
+        write = FORMATS[form or _ending(out.name)]
+        pieces = write(_shown(rows, total, terminal, seen), COLUMNS)
+    except MissingParquet:
+        raise click.ClickException(f"Parquet needs pyarrow: pip install '{PACKAGE}'.") from None
+    for piece in pieces:
+        out.write(piece)
     terminal.print(", ".join(f"{seen[status]:,} {status}" for status in STATUSES))
+
+
+def _ending(name: str) -> str:
+    ending = Path(name).suffix.removeprefix(".").lower()
+    return ending if ending in FORMATS else "csv"
 
 
 def _shown(

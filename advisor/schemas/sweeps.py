@@ -11,7 +11,6 @@ from marshmallow import ValidationError, post_load, validates_schema
 
 from advisor.core.workload import OBJECTIVES, SLO_KEYS, Limits, Serving
 from advisor.schemas.base import Answer, Closed
-from advisor.schemas.bulk import FORMATS
 from advisor.schemas.common import AnyJson, PageQuery, page_of
 from advisor.schemas.containers import Either, ListOf, MapOf, Section, plain
 from advisor.schemas.faults import fault, loaded
@@ -20,6 +19,7 @@ from advisor.schemas.hardware import HardwareProfileBody
 from advisor.schemas.models import ModelProfileBody
 from advisor.schemas.plans import PlanBody, refuse_large_searches
 from advisor.schemas.workload import LimitsBody, PrecisionBody, ServingBody, WorkloadBody
+from advisor.sweeps.formats import FORMATS
 from advisor.sweeps.grid import Grid, Listed, Questions
 from advisor.sweeps.ranges import SCALES, Range, spanned
 from advisor.sweeps.rows import COLUMNS, STATUSES
@@ -309,4 +309,7 @@ class SweepRowQuery(PageQuery):
 class ResultsQuery(Closed):
     """In what form rows are read."""
 
-    format = Choice("The form.", FORMATS, load_default="jsonl", allow_none=False)
+    format = Choice(
+        "The form; `parquet` needs the extra of that name.", tuple(FORMATS),
+        load_default="jsonl", allow_none=False,
+    )  # fmt: skip

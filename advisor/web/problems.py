@@ -26,6 +26,8 @@ from advisor.store.errors import (
     NotFound,
     StaleVersion,
 )
+from advisor.sweeps import formats
+from advisor.sweeps.formats import MissingParquet
 from advisor.web.authentication import REALM, KeyMissing, ScopeTooSmall
 
 MEDIA_TYPE = "application/problem+json"
@@ -116,6 +118,7 @@ def register(app: Flask) -> None:
     app.register_error_handler(BadCursor, _bad_cursor)
     app.register_error_handler(DatabaseUnavailable, _unavailable)
     app.register_error_handler(SolverMissing, _no_solver)
+    app.register_error_handler(MissingParquet, _no_parquet)
     app.register_error_handler(Exception, _bug)
 
 
@@ -217,6 +220,11 @@ def _unavailable(_: DatabaseUnavailable) -> Response:
 
 def _no_solver(_: SolverMissing) -> Response:
     detail = f"The solver is not installed here: pip install '{PACKAGE}'."
+    return problem(HTTPStatus.NOT_IMPLEMENTED, detail)
+
+
+def _no_parquet(_: MissingParquet) -> Response:
+    detail = f"Parquet cannot be written here: pip install '{formats.PACKAGE}'."
     return problem(HTTPStatus.NOT_IMPLEMENTED, detail)
 
 

@@ -27,10 +27,13 @@ from advisor.service.sweep_runner import SweepRunner
 from advisor.service.sweeps import State
 from advisor.store.sweeps import StoredSweep
 from advisor.sweeps.formats import FORMATS
+from advisor.sweeps.rows import COLUMNS
 from advisor.web import examples
 from advisor.web.answers import database, json_answer, page_answer
 from advisor.web.bulk import CSV, JSON_LINES
 from advisor.web.spec import ETAG, IF_NONE_MATCH, LOCATION, Resource
+
+MEDIA_TYPES = {"jsonl": JSON_LINES, "csv": CSV, "parquet": "application/vnd.apache.parquet"}
 
 blp = Resource(
     "sweeps", __name__, url_prefix="/v1/sweeps", description="Many plan requests as one job."
@@ -103,17 +106,17 @@ def list_rows(query: dict[str, Any], sweep_id: str) -> Response:
 @blp.route("/<sweep_id>/results")
 @blp.operation(
     "get_sweep_results", "Read all rows of a sweep", None, query=ResultsQuery,
-    errors=(HTTPStatus.NOT_FOUND,), texts=(JSON_LINES, CSV),
+    errors=(HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED), texts=tuple(MEDIA_TYPES.values()),
 )  # fmt: skip
 def results(query: dict[str, Any], sweep_id: str) -> Response:
-    """Every row there is by now, in the order of the questions, as JSON Lines or with `format=csv`
-    as CSV; those of questions that are not answered yet are missing."""
+    """Every row there is by now, in the order of the questions, as JSON Lines, or as CSV or Parquet
+    by `format`; those of questions that are not answered yet are missing."""
     chunks = sweeps.rows(database(), sweep_id)
     # The first is read before anything is sent, so that what cannot be read is an error.
     first = list(islice(chunks, 1))
     form = query["format"]
-    text = FORMATS[form](chain(first, chunks))
-    answer = Response(text, content_type=CSV if form == "csv" else JSON_LINES)
+    pieces = FORMATS[form](chain(first, chunks), COLUMNS)
+    answer = Response(pieces, content_type=MEDIA_TYPES[form])
     answer.headers["Content-Disposition"] = f'attachment; filename="sweep-{sweep_id}.{form}"'
     return answer
 

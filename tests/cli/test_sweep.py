@@ -4,9 +4,12 @@ import csv
 import json
 from pathlib import Path
 
+import pyarrow.parquet
+import pytest
 from click.testing import CliRunner
 
 from advisor.cli import main
+from advisor.sweeps import formats
 
 GRID = {
     "models": ["meta-llama-3.1-8b"],
@@ -42,3 +45,23 @@ def test_an_unknown_name_is_told_with_the_nearest(tmp_path: Path):
     done = sweep(tmp_path, {"grid": GRID | {"models": ["meta-llama-3.1-9b"]}})
     assert done.exit_code == 2
     assert "meta-llama-3.1-8b" in done.stderr
+
+
+def test_the_ending_of_the_file_says_its_form_unless_that_is_given(tmp_path: Path):
+    out = tmp_path / "rows.parquet"
+    assert sweep(tmp_path, {"grid": GRID}, "--out", str(out)).exit_code == 0
+    rows = pyarrow.parquet.read_table(out).to_pylist()
+    lines = sweep(tmp_path, {"grid": GRID}, "--format", "jsonl").stdout.splitlines()
+    assert rows == [json.loads(line) for line in lines]
+    assert sweep(tmp_path, {"grid": GRID}, "--out", str(out), "--format", "jsonl").exit_code == 0
+    assert out.read_text().splitlines() == lines
+
+
+def test_without_pyarrow_the_extra_is_named_before_anything_is_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(formats, "find_spec", lambda _: None)
+    done = sweep(tmp_path, {"grid": GRID}, "--format", "parquet")
+    assert done.exit_code == 1
+    assert "pip install 'inference-advisor[parquet]'" in done.stderr
+    assert "planned" not in done.stderr

@@ -1,17 +1,12 @@
 from __future__ import annotations
 
-import csv
-import io
-import json
 from itertools import product
 from typing import Any
 
 import pytest
 
-from advisor.sweeps.formats import csv_lines, json_lines
 from advisor.sweeps.grid import Grid
 from advisor.sweeps.ranges import Range, spanned
-from advisor.sweeps.rows import COLUMNS
 from advisor.sweeps.sizing import AIM_S, FIRST_ITEMS, MOST_ITEMS, chunk_items
 
 
@@ -70,21 +65,3 @@ def test_chunks_are_as_large_as_the_time_taken_so_far_allows():
     assert chunk_items(done=10, spent_s=100, left=10**6) == 1
     assert chunk_items(done=10, spent_s=1e-9, left=10**6) == MOST_ITEMS
     assert chunk_items(done=10, spent_s=0.2, left=3) == 3
-
-
-def test_every_form_gives_the_rows_back():
-    rows = [
-        dict.fromkeys(COLUMNS) | {"item": i, "detail": 'a "b",\nc', "slo_met": True}
-        for i in range(5)
-    ]
-    chunks = [rows[:2], [], rows[2:]]
-    assert [json.loads(line) for line in "".join(json_lines(chunks)).splitlines()] == rows
-    text = "".join(csv_lines(chunks))
-    read = list(csv.DictReader(io.StringIO(text, newline="")))
-    assert [list(each) for each in read] == [list(COLUMNS)] * 5
-    assert read[4] == dict.fromkeys(COLUMNS, "") | {
-        "item": "4",
-        "detail": 'a "b",\nc',
-        "slo_met": "True",
-    }
-    assert "".join(csv_lines([])).strip() == ",".join(COLUMNS)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
@@ -18,6 +19,7 @@ from advisor.service.clock import now
 from advisor.service.database import Database
 from advisor.service.sweep_work import LEASE_S, LOST, MOST_ATTEMPTS, Worker
 from advisor.store import sweeps as store
+from advisor.sweeps import formats
 from advisor.sweeps.sizing import FIRST_ITEMS
 from tests.web import bodies
 from tests.web.fixtures import running_app
@@ -256,6 +258,26 @@ def test_csv_has_a_line_for_each_row(client: FlaskClient, database: Database):
     assert [row["cost_per_hour"] for row in read_back] == [
         row["cost_per_hour"] or "" for row in rows(client, sweep_id)
     ]
+
+
+def test_parquet_has_the_rows_with_their_types(client: FlaskClient, database: Database):
+    sweep_id = taken(client)["id"]
+    answer_all(database, sweep_id)
+    answer = client.get(f"/v1/sweeps/{sweep_id}/results?format=parquet")
+    assert answer.mimetype == "application/vnd.apache.parquet"
+    assert answer.headers["Content-Disposition"].endswith(f'"sweep-{sweep_id}.parquet"')
+    table = pyarrow.parquet.read_table(io.BytesIO(answer.data))
+    assert table.to_pylist() == rows(client, sweep_id)
+
+
+def test_parquet_without_pyarrow_is_not_implemented_and_the_extra_is_named(
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(formats, "find_spec", lambda _: None)
+    sweep_id = taken(client)["id"]
+    answer = client.get(f"/v1/sweeps/{sweep_id}/results?format=parquet")
+    assert "inference-advisor[parquet]" in problem(answer, 501)["detail"]
+    problem(client.get("/v1/sweeps/nothing/results?format=parquet"), 404)
 
 
 def test_sweeps_are_listed_newest_first(client: FlaskClient):
