@@ -8,6 +8,7 @@ from benchmarks import (
     many_profiles,
     request_cost,
     simulation_time,
+    sweep,
     sweep_formats,
     terminology_time,
 )
@@ -21,6 +22,7 @@ def main() -> None:
     terminology_time.main()
     allocation_time.main()
     many_profiles.main()
+    sweep.main()
     sweep_formats.main()
 
 

@@ -65,3 +65,15 @@ def test_chunks_are_as_large_as_the_time_taken_so_far_allows():
     assert chunk_items(done=10, spent_s=100, left=10**6) == 1
     assert chunk_items(done=10, spent_s=1e-9, left=10**6) == MOST_ITEMS
     assert chunk_items(done=10, spent_s=0.2, left=3) == 3
+
+
+def test_two_workers_end_a_sweep_within_a_few_questions_of_one_another():
+    """Each takes its next chunk when it has ended the one before; a question takes 10 ms."""
+    left, busy_until_s = 600, [0.0, 0.0]
+    while left:
+        worker = busy_until_s.index(min(busy_until_s))
+        done = 600 - left
+        taken = chunk_items(done, done * 0.01, left)
+        left -= taken
+        busy_until_s[worker] += taken * 0.01
+    assert abs(busy_until_s[0] - busy_until_s[1]) <= FIRST_ITEMS * 0.01
