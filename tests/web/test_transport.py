@@ -57,8 +57,9 @@ def test_an_unchanged_answer_is_304_compressed_or_not(shared_client: FlaskClient
         path
         for path, item in document["paths"].items()
         if any(each["name"] == "cursor" for each in item.get("get", {}).get("parameters", ()))
+        and "{" not in path
     ]
-    assert len(lists) >= 7
+    assert len(lists) >= 8
     for path in [*lists, ONE, "/openapi.json"]:
         for headers in ({}, GZIP):
             tag = shared_client.get(path, headers=headers).headers["ETag"]
