@@ -18,6 +18,7 @@ from advisor.schemas.fields import ApiField, Choice, Flag, JsonSchema, Number, T
 from advisor.schemas.hardware import HardwareProfileBody
 from advisor.schemas.models import ModelProfileBody
 from advisor.schemas.plans import PlanBody, refuse_large_searches
+from advisor.schemas.re_evaluation import DifferenceAnswer
 from advisor.schemas.workload import LimitsBody, PrecisionBody, ServingBody, WorkloadBody
 from advisor.sweeps.formats import FORMATS
 from advisor.sweeps.grid import Grid, Listed, Questions
@@ -295,6 +296,19 @@ class SweepSummaryAnswer(Answer):
 
 
 SweepPage: type[Answer] = page_of(SweepSummaryAnswer, "SweepPage")
+
+
+class SweepDifferenceAnswer(Answer):
+    """A question whose row is another one now."""
+
+    item = Whole("Its number, from 0.")
+    model = Text("As in its row.")
+    hardware = Text("As in its row.")
+    objective = Text("As in its row.")
+    differences = ListOf(Section(DifferenceAnswer), "The columns that differ.")
+
+
+SweepDifferencePage: type[Answer] = page_of(SweepDifferenceAnswer, "SweepDifferencePage")
 SweepRowPage: type[Answer] = page_of(SweepRowAnswer, "SweepRowPage")
 
 
@@ -304,6 +318,15 @@ class SweepQuery(PageQuery):
 
 class SweepRowQuery(PageQuery):
     """Which rows to read."""
+
+
+class SweepDifferenceQuery(PageQuery):
+    """Which differences to read."""
+
+    against = Text(
+        "Id of the sweep to compare with; without it, that which this one was made again of.",
+        32, load_default=None, allow_none=False,
+    )  # fmt: skip
 
 
 class ResultsQuery(Closed):

@@ -22,7 +22,7 @@ def re_evaluate(database: Database, plan_id: str, load: plans.Loader) -> dict[st
     stored = plans.read(database, plan_id)
     then = json.loads(stored.answer)
     now = json.loads(plans.create(database, load(stored.request)).answer)
-    found = [each for name in COMPARED for each in _differences(then[name], now[name], f"/{name}")]
+    found = [each for name in COMPARED for each in differences(then[name], now[name], f"/{name}")]
     return {
         "then": _evaluation(then),
         "now": _evaluation(now),
@@ -50,15 +50,15 @@ def _profiles(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[dict[str,
     ]
 
 
-def _differences(then: Any, now: Any, pointer: str) -> Iterator[dict[str, Any]]:
+def differences(then: Any, now: Any, pointer: str) -> Iterator[dict[str, Any]]:
     """Where two JSON values differ, as far down as both have something."""
     if isinstance(then, dict) and isinstance(now, dict):
         for key in then | now:
-            yield from _differences(then.get(key), now.get(key), f"{pointer}/{key}")
+            yield from differences(then.get(key), now.get(key), f"{pointer}/{key}")
     elif isinstance(then, list) and isinstance(now, list):
         longest = max(len(then), len(now))
         padded = (each + [None] * (longest - len(each)) for each in (then, now))
         for index, (before, after) in enumerate(zip(*padded, strict=True)):
-            yield from _differences(before, after, f"{pointer}/{index}")
+            yield from differences(before, after, f"{pointer}/{index}")
     elif then != now:
         yield {"pointer": pointer, "then": then, "now": now}

@@ -15,13 +15,17 @@ from advisor.core.errors import FieldError, InvalidInput
 from advisor.service.clock import now
 from advisor.service.database import Database
 from advisor.service.lookup import named_profiles
+from advisor.service.re_evaluation import differences
 from advisor.store import sweeps as store
+from advisor.store.errors import NotFound
 from advisor.store.ids import new_id, refuse_impossible
 from advisor.store.sweeps import Progress, StoredSweep, SweepSummary
 from advisor.sweeps.rows import Row
 
 Loader = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Reads a sweep as it was sent."""
+MOST_COMPARED = 1_000
+"""Questions whose rows are compared for one page: some 20 ms."""
 Enqueue = Callable[[Any, str], None]
 """Told, in the transaction that stores it, that the sweep of this id has questions to answer."""
 
@@ -158,20 +162,62 @@ def rows_page(
     with database.reading() as session:
         sweep = store.get(session, sweep_id)
         at = 0 if cursor is None else store.item_of(sweep_id, cursor)
-        found: list[Row] = []
-        over = not sweep.open
-        for first, items, applied_at in store.chunks_after(session, sweep_id, at):
-            if applied_at is None:
-                break
-            if len(found) >= limit:
-                over = False
-                break
-            chunk = store.rows(session, sweep_id, first)
-            wanted = chunk[at - first :][: limit - len(found)]
-            found += wanted
-            at += len(wanted)
-            over = over and at == first + items
+        found = store.rows_from(session, sweep_id, at, limit)
+    at += len(found)
+    over = _over(sweep, at, fewer=len(found) < limit)
     return found, None if over else store.cursor_at(sweep_id, at)
+
+
+def differences_page(
+    database: Database, sweep_id: str, against: str | None, limit: int, cursor: str | None
+) -> tuple[list[dict[str, Any]], str | None]:
+    """At most `limit` questions whose rows differ from those of another sweep of the same request,
+    that which this one is the re-evaluation of unless `against` names it, and the cursor of what
+    follows, as `rows_page` gives it. A page looks at `MOST_COMPARED` questions.
+
+    Raises `NotFound`, `BadCursor`, and InvalidInput at /against.
+    """
+    refuse_impossible(sweep_id)
+    with database.reading() as session:
+        now_made = store.get(session, sweep_id)
+        then_made = _other(session, now_made, against)
+        first = 0 if cursor is None else store.item_of(sweep_id, cursor)
+        then = store.rows_from(session, then_made.id, first, MOST_COMPARED)
+        at_now = store.rows_from(session, sweep_id, first, len(then))
+    found, at = list[dict[str, Any]](), first
+    for before, after in zip(then, at_now, strict=False):
+        if len(found) == limit:
+            return found, store.cursor_at(sweep_id, at)
+        at += 1
+        changes = list(differences(before, after, ""))
+        if changes:
+            same = {name: after[name] for name in ("item", "model", "hardware", "objective")}
+            found.append(same | {"differences": changes})
+    fewer = at - first < MOST_COMPARED
+    over = _over(now_made, at, fewer=fewer) and _over(then_made, at, fewer=fewer)
+    return found, None if over else store.cursor_at(sweep_id, at)
+
+
+def _other(session: Any, sweep: StoredSweep, against: str | None) -> StoredSweep:
+    """The sweep that another is compared with."""
+    name = sweep.re_evaluation_of if against is None else against
+    try:
+        if name is None:
+            raise InvalidInput(FieldError("/against", "This sweep is not made again of another."))
+        refuse_impossible(name)
+        other = store.get(session, name)
+    except NotFound:
+        detail = "There is no sweep with this id."
+        raise InvalidInput(FieldError("/against", detail, given=name)) from None
+    if other.request != sweep.request:
+        detail = "That sweep asks something else."
+        raise InvalidInput(FieldError("/against", detail, given=name))
+    return other
+
+
+def _over(sweep: StoredSweep, at: int, *, fewer: bool) -> bool:
+    """Whether no row follows the question before `at`; `fewer` came than were asked for."""
+    return not sweep.open and (at == sweep.total or fewer)
 
 
 def rows(database: Database, sweep_id: str) -> Iterator[list[Row]]:

@@ -224,6 +224,18 @@ def rows(session: Session, sweep_id: str, first: int) -> list[dict[str, Any]]:
     return [json.loads(line) for line in session.execute(query).scalar_one().split("\n")]
 
 
+def rows_from(session: Session, sweep_id: str, item: int, most: int) -> list[dict[str, Any]]:
+    """At most so many answers from that of the question `item` on, up to the first that is not
+    there yet."""
+    found: list[dict[str, Any]] = []
+    for first, _, applied_at in chunks_after(session, sweep_id, item):
+        at = item + len(found)
+        if applied_at is None or len(found) == most:
+            break
+        found += rows(session, sweep_id, first)[at - first :][: most - len(found)]
+    return found
+
+
 def cursor_at(sweep_id: str, item: int) -> str:
     """The cursor of the rows of a sweep from the question `item` on."""
     return write_cursor({"sweep": sweep_id, "from": item})

@@ -14,6 +14,8 @@ from advisor.schemas.sweeps import (
     ResultsQuery,
     SweepAnswer,
     SweepBody,
+    SweepDifferencePage,
+    SweepDifferenceQuery,
     SweepPage,
     SweepQuery,
     SweepRowPage,
@@ -101,6 +103,21 @@ def list_rows(query: dict[str, Any], sweep_id: str) -> Response:
     `next_cursor` too: asked again later, it goes on from there."""
     found, cursor = sweeps.rows_page(database(), sweep_id, query["limit"], query["cursor"])
     return page_answer(found, cursor, show=lambda row: row)
+
+
+@blp.route("/<sweep_id>/differences")
+@blp.operation(
+    "list_sweep_differences", "Compare two sweeps", SweepDifferencePage,
+    query=SweepDifferenceQuery, headers=ETAG,
+    errors=(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND), parameters=(IF_NONE_MATCH,),
+)  # fmt: skip
+def list_differences(query: dict[str, Any], sweep_id: str) -> Response:
+    """The questions whose rows differ from those of another sweep of the same request, column by
+    column. A page can be empty and have a `next_cursor`: so far nothing differs."""
+    found, cursor = sweeps.differences_page(
+        database(), sweep_id, query["against"], query["limit"], query["cursor"]
+    )
+    return page_answer(found, cursor, show=lambda each: each)
 
 
 @blp.route("/<sweep_id>/results")

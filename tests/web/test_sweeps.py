@@ -154,6 +154,46 @@ def test_the_same_sweep_is_one_job_until_something_it_stands_on_changes(
     assert client.post(f"/v1/sweeps/{again['id']}/re-evaluation").get_json()["id"] == again["id"]
 
 
+def test_what_a_re_evaluation_changes_is_listed_by_question(
+    client: FlaskClient, database: Database
+):
+    first = taken(client)["id"]
+    answer_all(database, first)
+    device = bodies.HARDWARE | {"price": bodies.HARDWARE["price"] | {"amount_per_hour": "1.25"}}
+    client.put(f"/v1/hardware-profiles/{DEVICE}", json=device, headers={"If-Match": '"1"'})
+    again = client.post(f"/v1/sweeps/{first}/re-evaluation").get_json()["id"]
+    path = f"/v1/sweeps/{again}/differences"
+    page = client.get(path).get_json()
+    assert (page["items"], page["next_cursor"] is None) == ([], False)
+    answer_all(database, again)
+    then, now_made = rows(client, first), rows(client, again)
+    expected = {
+        before["item"]: {name for name in before if before[name] != after[name]}
+        for before, after in zip(then, now_made, strict=True)
+        if before != after
+    }
+    assert {row["hardware"] for row in then if row["item"] in expected} == {DEVICE}
+    seen: dict[int, set[str]] = {}
+    query: dict[str, Any] = {"limit": 3}
+    while query.get("cursor", "") is not None:
+        page = client.get(path, query_string=query).get_json()
+        assert len(page["items"]) <= 3
+        for each in page["items"]:
+            seen[each["item"]] = {change["pointer"][1:] for change in each["differences"]}
+            for change in each["differences"]:
+                assert change["then"] == then[each["item"]][change["pointer"][1:]]
+                assert change["now"] == now_made[each["item"]][change["pointer"][1:]]
+        query["cursor"] = page["next_cursor"]
+    assert seen == expected
+    assert seen
+    other = taken(client, objectives=["cost"])["id"]
+    for against in ("nothing", other, "\U0001f642"):
+        only_error(client.get(path, query_string={"against": against}), "/against")
+    only_error(client.get(f"/v1/sweeps/{first}/differences"), "/against")
+    same = client.get(f"/v1/sweeps/{first}/differences?against={first}").get_json()
+    assert same == {"items": [], "next_cursor": None}
+
+
 def test_rows_are_read_in_pages_while_the_sweep_goes_on(client: FlaskClient, database: Database):
     sweep_id = taken(client)["id"]
     worker, seen = Worker(database, loaded_sweep), list[int]()
