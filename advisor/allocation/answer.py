@@ -12,14 +12,14 @@ from advisor import __version__
 from advisor.allocation import wording
 from advisor.allocation.allocate import Allocation, Progress, allocate, quiet
 from advisor.allocation.alternatives import Alternative
+from advisor.allocation.amounts import amount, cost, figure, power_kw, totals
 from advisor.allocation.checking import Checked
 from advisor.allocation.pools import Planned
-from advisor.allocation.problem import MEASURES, W_PER_KW
-from advisor.allocation.request import AllocationRequest, Entry
+from advisor.allocation.problem import MEASURES
+from advisor.allocation.request import AllocationRequest
 from advisor.allocation.usage import needs, taken
 from advisor.core import answer as plan_answer
 from advisor.core.answer import money, rounded
-from advisor.core.economics.figures import exact
 from advisor.core.enumeration import Rejection
 
 _OF_A_CANDIDATE = ("precision", "latency", "classes", "load", "slo", "serving")
@@ -110,26 +110,9 @@ def _asked(planned: Planned, names: list[str]) -> dict[str, Any]:
     }
 
 
-def _cost(entry: Entry, accelerators: int) -> Fraction:
-    return Fraction(entry.price_per_hour) * accelerators
-
-
-def _money(amount: Fraction) -> str:
-    return money(exact(amount))
-
-
-def _power_kw(entry: Entry, accelerators: int) -> float | None:
-    tdp_w = entry.hardware.tdp_w
-    return None if tdp_w is None else rounded(tdp_w * accelerators / W_PER_KW)
-
-
 def _totals(found: Allocation) -> dict[str, Any]:
-    pairs = list(zip(found.request.inventory, taken(found), strict=True))
-    powers = [_power_kw(entry, used) for entry, used in pairs if used]
     return {
-        "accelerators": sum(used for _, used in pairs),
-        "cost_per_hour": _money(sum((_cost(*pair) for pair in pairs), Fraction(0))),
-        "power_kw": None if None in powers else rounded(sum(p for p in powers if p is not None)),
+        **totals(found.request.inventory, taken(found)),
         "demands_served": len(found.solution.served),
         "served_weight": rounded(found.solution.served_weight),
     }
@@ -138,17 +121,13 @@ def _totals(found: Allocation) -> dict[str, Any]:
 def _solver(found: Allocation) -> dict[str, Any]:
     solution = found.solution
     return {
-        "objective_value": _figure(solution.value),
-        "objective_bound": _figure(solution.bound),
-        "gap": _figure(solution.gap),
-        "served_weight_bound": _figure(solution.weight_bound),
+        "objective_value": figure(solution.value),
+        "objective_bound": figure(solution.bound),
+        "gap": figure(solution.gap),
+        "served_weight_bound": figure(solution.weight_bound),
         "planning_time_s": rounded(found.planning_s),
         "solving_time_s": rounded(found.solving_s),
     }
-
-
-def _figure(value: float | None) -> float | None:
-    return None if value is None else rounded(value)
 
 
 def _allocation(found: Allocation) -> list[dict[str, Any]]:
@@ -157,13 +136,13 @@ def _allocation(found: Allocation) -> list[dict[str, Any]]:
     for demand, group in by_demand:
         pools = [_pool(found, each) for each in group]
         wanted = found.plans[demand].wanted
-        cost = sum((Fraction(pool["cost_per_hour"]) for pool in pools), Fraction(0))
+        each_hour = sum((Fraction(pool["cost_per_hour"]) for pool in pools), Fraction(0))
         answers.append(
             {
                 "demand": wanted.name,
                 "request_rate_per_s": wanted.request.workload.request_rate_per_s,
                 "accelerators": sum(pool["accelerators"] for pool in pools),
-                "cost_per_hour": _money(cost),
+                "cost_per_hour": amount(each_hour),
                 "slo_met": all(pool["slo"]["met"] for pool in pools),
                 "pools": pools,
             }
@@ -188,8 +167,8 @@ def _pool(found: Allocation, each: Checked) -> dict[str, Any]:
         "share_of_rate": rounded(each.share),
         "request_rate_per_s": rounded(each.share * rate),
         "capacity_requests_per_s": rounded(capacity.share(pool.replicas) * rate),
-        "cost_per_hour": _money(_cost(entry, accelerators)),
-        "power_kw": _power_kw(entry, accelerators),
+        "cost_per_hour": amount(cost(entry, accelerators)),
+        "power_kw": power_kw(entry, accelerators),
         **{name: each.candidate[name] for name in _OF_A_CANDIDATE},
     }
 
@@ -234,7 +213,7 @@ def _inventory(found: Allocation) -> list[dict[str, Any]]:
     answers = []
     for entry, used in zip(found.request.inventory, taken(found), strict=True):
         free = entry.accelerators - used
-        idle = _cost(entry, free) if entry.tenure == "owned" else Fraction(0)
+        idle = cost(entry, free) if entry.tenure == "owned" else Fraction(0)
         answers.append(
             {
                 "name": entry.name,
@@ -243,8 +222,8 @@ def _inventory(found: Allocation) -> list[dict[str, Any]]:
                 "accelerators": entry.accelerators,
                 "accelerators_used": used,
                 "accelerators_free": free,
-                "cost_per_hour": _money(_cost(entry, used)),
-                "idle_cost_per_hour": _money(idle),
+                "cost_per_hour": amount(cost(entry, used)),
+                "idle_cost_per_hour": amount(idle),
             }
         )
     return answers
@@ -266,12 +245,12 @@ def _alternative(found: Allocation, each: Alternative) -> dict[str, Any]:
     solution = each.solution
     return {
         "status": solution.status,
-        "objective_value": _figure(solution.value),
+        "objective_value": figure(solution.value),
         "served_weight": rounded(solution.served_weight) if solution.found else None,
         "unserved": [
             planned.wanted.name for i, planned in enumerate(found.plans) if i not in solution.served
         ],
-        "difference": _figure(each.difference),
-        "difference_at_least": _figure(each.low),
-        "difference_at_most": _figure(each.high),
+        "difference": figure(each.difference),
+        "difference_at_least": figure(each.low),
+        "difference_at_most": figure(each.high),
     }

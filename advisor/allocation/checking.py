@@ -10,7 +10,8 @@ from typing import Any
 from advisor.allocation.pools import Offer, Planned
 from advisor.allocation.problem import Pool, Problem, Solution, carried
 from advisor.core.answer import CandidateWriter
-from advisor.core.plans import plan
+from advisor.core.layouts import Layout
+from advisor.core.plans import Plan, plan
 from advisor.core.workload import PlanRequest
 
 Solver = Callable[[Problem], Solution]
@@ -69,24 +70,28 @@ def check(problem: Problem, solution: Solution, plans: Sequence[Planned]) -> lis
 
 
 def _checked(pool: Pool, share: float, request: PlanRequest, offer: Offer) -> Checked:
-    decided = plan(_alone(request, offer, pool.replicas, share))
+    decided = plan(alone(request, offer.layout, pool.replicas, share))
     row = decided.recommended if decided.recommended is not None else decided.nearest
     assert row is not None
-    write = CandidateWriter(
+    return Checked(pool, share, candidate(decided, row), decided.recommended is not None)
+
+
+def candidate(decided: Plan, row: int) -> dict[str, Any]:
+    """A row of a plan as plans answer it."""
+    return CandidateWriter(
         decided.request, decided.evaluator, decided.candidates, decided.verdicts, {}
-    )
-    return Checked(pool, share, write.one(row), decided.recommended is not None)
+    ).one(row)
 
 
-def _alone(request: PlanRequest, offer: Offer, replicas: int, share: float) -> PlanRequest:
-    """The pool as a plan request: its layout and replicas, and its part of the stream. A renewal
+def alone(request: PlanRequest, layout: Layout, replicas: int, share: float) -> PlanRequest:
+    """A pool as a plan request: its layout and replicas, and its part of the stream. A renewal
     stream of which each request is taken by chance keeps that share of its excess variation."""
-    split, workload = offer.layout.split, request.workload
+    split, workload = layout.split, request.workload
     assert workload.request_rate_per_s is not None
     cv2 = 1 + share * (workload.arrival_cv**2 - 1)
     return replace(
         request,
-        hardware=(offer.layout.hardware,),
+        hardware=(layout.hardware,),
         workload=replace(
             workload, request_rate_per_s=share * workload.request_rate_per_s, arrival_cv=sqrt(cv2)
         ),
