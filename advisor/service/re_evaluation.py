@@ -1,4 +1,4 @@
-"""Plans made again, once profiles or coefficients have changed."""
+"""Plans and allocations made again, once profiles or coefficients have changed."""
 
 from __future__ import annotations
 
@@ -23,12 +23,19 @@ def re_evaluate(database: Database, plan_id: str, load: plans.Loader) -> dict[st
     then = json.loads(stored.answer)
     now = json.loads(plans.create(database, load(stored.request)).answer)
     found = [each for name in COMPARED for each in differences(then[name], now[name], f"/{name}")]
+    return beside(then, now, found) | {"differences": found[:MOST_DIFFERENCES]}
+
+
+def beside(
+    then: Mapping[str, Any], now: Mapping[str, Any], found: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Two answers to one request, what they were made with, and the differences found."""
     return {
         "then": _evaluation(then),
         "now": _evaluation(now),
         "same": not found,
         "profiles": _profiles(then, now),
-        "differences": found[:MOST_DIFFERENCES],
+        "differences": found,
     }
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from flask import Response, url_for
 
-from advisor.schemas.allocation import AllocationBody, AllocationQuery
+from advisor.schemas.allocation import AllocationBody, AllocationQuery, loaded_allocation
 from advisor.schemas.allocation_answer import AllocationPage, FleetAllocationAnswer
-from advisor.service import allocations
+from advisor.schemas.re_allocation import ReAllocationAnswer
+from advisor.service import allocations, re_allocation
 from advisor.service.clock import rfc3339
 from advisor.store.allocations import AllocationSummary
 from advisor.web import examples
@@ -57,6 +58,21 @@ def list_all(query: dict[str, Any]) -> Response:
 def read(allocation_id: str) -> Response:
     """Word for word as it was answered when it was made."""
     return json_answer(allocations.read(database(), allocation_id).answer)
+
+
+@blp.route("/allocations/<allocation_id>/re-evaluation", methods=["POST"])
+@blp.operation(
+    "re_evaluate_allocation", "Make an allocation again", ReAllocationAnswer,
+    status=HTTPStatus.CREATED, headers=ETAG | LOCATION,
+    errors=(HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED), scope="write", sent_again=True,
+)  # fmt: skip
+def re_evaluate(allocation_id: str) -> Response:
+    """With the prices, profiles and coefficients of now: what has changed, what would start and
+    stop, and whether what runs still does what was asked and what moving would save. The new
+    allocation is kept beside the old one."""
+    found = re_allocation.re_evaluate(database(), allocation_id, loaded_allocation)
+    place = url_for(".read", allocation_id=found["now"]["id"])
+    return json_answer(found, HTTPStatus.CREATED, location=place)
 
 
 def _summary(each: AllocationSummary) -> dict[str, Any]:
