@@ -48,16 +48,19 @@ class SweepRunner:
         while not self._ending.is_set():
             self._told.clear()
             try:
-                self._work()
+                for sweep_id in open_sweeps(self._database):
+                    self._answer(sweep_id)
             except DatabaseUnavailable:
                 _log.warning("sweeps wait for the database")
-            except Exception:
-                # One sweep that cannot be answered stops no other: its chunk is given out again.
-                _log.exception("sweep failed")
             self._told.wait(LOOK_S)
 
-    def _work(self) -> None:
-        for sweep_id in open_sweeps(self._database):
+    def _answer(self, sweep_id: str) -> None:
+        try:
             while not self._ending.is_set() and self._worker.advance(sweep_id):
                 # Requests come first: they get the interpreter between chunks.
                 time.sleep(0)
+        except DatabaseUnavailable:
+            raise
+        except Exception:
+            # One that cannot be answered holds up no other; its chunk is given out again.
+            _log.exception("sweep failed", sweep_id=sweep_id)
