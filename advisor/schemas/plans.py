@@ -77,17 +77,23 @@ class PlanBody(Closed):
     @post_load(pass_original=True)
     def keep_request(self, data: dict[str, Any], original: Any, **_: Any) -> dict[str, Any]:
         """The loaded request with, as `request`, the one that was sent, for it to be kept."""
-        request = plain(original)
-        size = len(json.dumps(request))
-        if size > LARGEST_REQUEST:
-            detail = f"The request has {size} bytes. Create its profiles, and name them here."
-            raise fault(detail, allowed={"maximum_bytes": LARGEST_REQUEST})
-        return data | {"request": request}
+        return data | {"request": kept_request(original, LARGEST_REQUEST)}
 
 
 def loaded_plan(document: Any) -> dict[str, Any]:
     """A plan request that did not come as the body of one; as `loaded`."""
     return loaded(PlanBody(), document)
+
+
+def kept_request(original: Any, largest_bytes: int) -> Any:
+    """A request as it was sent, for it to be kept. Raises ValidationError for one that is larger,
+    by the profiles that it brings along."""
+    request = plain(original)
+    size = len(json.dumps(request))
+    if size > largest_bytes:
+        detail = f"The request has {size} bytes. Create its profiles, and name them here."
+        raise fault(detail, allowed={"maximum_bytes": largest_bytes})
+    return request
 
 
 def refuse_large_searches(limits: Limits, precision: Mapping[str, Any], devices: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -12,12 +11,12 @@ from marshmallow import ValidationError, post_load, validates_schema
 from advisor.core.workload import OBJECTIVES, SLO_KEYS, Limits, Serving
 from advisor.schemas.base import Answer, Closed
 from advisor.schemas.common import AnyJson, PageQuery, page_of
-from advisor.schemas.containers import Either, ListOf, MapOf, Section, plain
+from advisor.schemas.containers import Either, ListOf, MapOf, Section
 from advisor.schemas.faults import fault, loaded
 from advisor.schemas.fields import ApiField, Choice, Flag, JsonSchema, Number, Text, Whole
 from advisor.schemas.hardware import HardwareProfileBody
 from advisor.schemas.models import ModelProfileBody
-from advisor.schemas.plans import PlanBody, refuse_large_searches
+from advisor.schemas.plans import PlanBody, kept_request, refuse_large_searches
 from advisor.schemas.re_evaluation import DifferenceAnswer
 from advisor.schemas.workload import LimitsBody, PrecisionBody, ServingBody, WorkloadBody
 from advisor.sweeps.formats import FORMATS
@@ -207,11 +206,7 @@ class SweepBody(Closed):
     @post_load(pass_original=True)
     def keep_request(self, data: dict[str, Any], original: Any, **_: Any) -> dict[str, Any]:
         """The questions with, as `request`, what was sent, for it to be kept."""
-        request = plain(original)
-        size = len(json.dumps(request))
-        if size > LARGEST_REQUEST:
-            detail = f"The request has {size} bytes. Create its profiles, and name them here."
-            raise fault(detail, allowed={"maximum_bytes": LARGEST_REQUEST})
+        request = kept_request(original, LARGEST_REQUEST)
         questions: Questions = data["grid"] or Listed(data["requests"])
         return {"questions": questions, "request": request}
 
@@ -264,14 +259,20 @@ class SweptProfileAnswer(Answer):
     version = Whole("As its `ETag` gave it when the sweep was taken.")
 
 
-class SweepAnswer(Answer):
-    """How far a sweep is."""
+class SweepSummaryAnswer(Answer):
+    """A sweep as a list shows it."""
 
     id = Text()
     created_at = Text("UTC, RFC 3339.")
     state = Choice("`queued`: nothing taken yet.", STATES)
     total = Whole("Questions.")
     done = Whole("Those answered, refused ones among them.")
+    planner_version = Text("Version of the service that took it.")
+
+
+class SweepAnswer(SweepSummaryAnswer):
+    """How far a sweep is."""
+
     refused = Whole("Those that the planner refused.")
     rate_per_s = Number("Answered a second, from the first taken to the last applied; null: none "
                         "yet.", allow_none=True)  # fmt: skip
@@ -280,19 +281,7 @@ class SweepAnswer(Answer):
     re_evaluation_of = Text("The sweep that was made again.", allow_none=True)
     profiles = ListOf(Section(SweptProfileAnswer), "Each as it was when the sweep was taken.")
     coefficients_version = Text("Digest of the planner's data.")
-    planner_version = Text("Version of the service that took it.")
     request = AnyJson("As it was sent.")
-
-
-class SweepSummaryAnswer(Answer):
-    """A sweep as a list shows it."""
-
-    id = Text()
-    created_at = Text("UTC, RFC 3339.")
-    state = Choice("`queued`: nothing taken yet.", STATES)
-    total = Whole("Questions.")
-    done = Whole("Those answered.")
-    planner_version = Text("Version of the service that took it.")
 
 
 SweepPage: type[Answer] = page_of(SweepSummaryAnswer, "SweepPage")
