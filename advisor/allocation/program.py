@@ -77,6 +77,8 @@ class Program:
         self.served: dict[int, int] = {}
         self.units: list[list[tuple[int, float]]] = [[] for _ in problem.devices]
         self.impossible = False
+        values = [problem.unit_value(device) for device in problem.devices]
+        self.scale = 1 / min((value for value in values if value), default=1.0)
         for demand in range(len(problem.demands)):
             self._demand(demand)
         for device, terms in zip(problem.devices, self.units, strict=True):
@@ -137,8 +139,10 @@ class Program:
         return [(nodes, 1.0)]
 
     def value(self) -> Array:
-        """Coefficients of the objective."""
-        return self._of_units([self.problem.unit_value(device) for device in self.problem.devices])
+        """Coefficients of the objective times `scale`, which makes the least of them 1: HiGHS takes
+        what is below some 1e-7 for nothing."""
+        devices = self.problem.devices
+        return self._of_units([self.problem.unit_value(each) * self.scale for each in devices])
 
     def accelerators(self) -> Array:
         """Coefficients of the number of accelerators taken."""

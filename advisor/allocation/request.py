@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from advisor.allocation.problem import Device
+from advisor.core.answer import money
 from advisor.core.errors import FieldError, InvalidInput, unknown_choice
 from advisor.core.hardware import HardwareProfile
 from advisor.core.model import ModelProfile
@@ -16,6 +17,9 @@ from advisor.core.workload import PlanRequest
 TENURES = ("owned", "rented")
 MOST_ACCELERATORS = 4096
 """Of one demand: as many as a plan may have."""
+
+MOST_APART = 10**10
+"""The highest of the prices over the lowest: what the solver can count in one sum."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,7 @@ class AllocationRequest:
         """A loaded request body, with the model of each demand and the hardware of each entry.
 
         InvalidInput for names that come twice or are not known, and for prices and powers that are
-        missing where they are to be counted.
+        missing, or too far apart, where they are to be counted.
         """
         pairs = list(zip(body["inventory"], hardware, strict=True))
         names = [entry["name"] or device.name for entry, device in pairs]
@@ -104,6 +108,8 @@ class AllocationRequest:
         inventory = tuple(
             _entry(name, entry, device) for name, (entry, device) in zip(names, pairs, strict=True)
         )
+        if body["objective"] == "cost":
+            _refuse_far_apart(inventory)
         return cls(
             demands=tuple(
                 _wanted(demand, model, inventory, names)
@@ -229,3 +235,20 @@ def _without_power(pairs: Sequence[Pair]) -> list[FieldError]:
         for i, (_, device) in enumerate(pairs)
         if device.tdp_w is None
     ]
+
+
+def _refuse_far_apart(inventory: Sequence[Entry]) -> None:
+    prices = [entry.price_per_hour for entry in inventory]
+    least = min((price for price in prices if price), default=Decimal(0))
+    errors = []
+    for i, price in enumerate(prices):
+        if price > least * MOST_APART:
+            detail = (
+                f"The lowest price of the inventory is {money(least)}, and none can be more than "
+                f"{MOST_APART:,} times that."
+            )
+            allowed = {"maximum": money(least * MOST_APART)}
+            place = f"/inventory/{i}/price_per_hour"
+            errors.append(FieldError(place, detail, given=money(price), allowed=allowed))
+    if errors:
+        raise InvalidInput(*errors)

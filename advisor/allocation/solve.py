@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -67,6 +67,8 @@ def solve(problem: Problem, clock: Clock, gap: float) -> Solution:
         Pool(p.demand, kept[p.demand][p.option], p.replicas) for p in program.pools(columns)
     )
     late = most is not None and most.outcome == "time_limit"
+    if best.bound is not None:
+        best = replace(best, bound=best.bound / program.scale)
     return _solution(problem, pools, "time_limit" if late else best.outcome, best, most)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from decimal import Decimal
+
 import numpy as np
 import pytest
 
@@ -32,6 +35,33 @@ def test_the_allocation_is_the_best_of_all_on_small_random_problems():
         assert set(shares) == found.served
         assert all(share >= 1 - 1e-6 for share in shares.values())
     assert min(outcomes.values()) > SMALL / 10
+
+
+@pytest.mark.parametrize("scale", ["0.000000000001", "0.00000001", "1000000000"])
+def test_the_size_of_a_currency_does_not_matter(scale: str):
+    random = np.random.default_rng(77)
+    for number in range(60):
+        problem = replace(small(random), objective="cost")
+        devices = (replace(d, price=d.price * Decimal(scale)) for d in problem.devices)
+        problem = replace(problem, devices=tuple(devices))
+        found, expected = solve(problem, Clock(60), 0.0), best(problem)
+        if expected is not None:
+            assert found.value == pytest.approx(expected[1], rel=1e-6, abs=0), number
+            assert found.bound == pytest.approx(expected[1], rel=1e-6, abs=0), number
+
+
+def test_prices_that_are_far_apart_all_count():
+    random, counted = np.random.default_rng(78), 0
+    for number in range(100):
+        problem = replace(small(random), objective="cost")
+        price = (Decimal(10) ** int(random.integers(-5, 6)) for _ in problem.devices)
+        devices = (replace(d, price=p) for d, p in zip(problem.devices, price, strict=True))
+        problem = replace(problem, devices=tuple(devices))
+        found, expected = solve(problem, Clock(60), 0.0), best(problem)
+        if expected is not None:
+            assert found.value == pytest.approx(expected[1], rel=1e-6, abs=0), number
+            counted += 1
+    assert counted > 40
 
 
 def test_forty_demands_on_ten_kinds_of_devices_come_within_a_hundredth():

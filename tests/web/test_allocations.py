@@ -147,6 +147,8 @@ INLINE = {k: v for k, v in HARDWARE.items() if k != "price"} | {"price": None, "
          {"given": None}),
         ({"inventory": [{"hardware": INLINE, "accelerators": 1, "tenure": "owned"}],
           "objective": "energy"}, "/inventory/0/hardware", {"given": "my-h100"}),
+        ({"inventory": [OWN | {"price_per_hour": "0.00001"}, H100 | {"price_per_hour": "100001"}]},
+         "/inventory/1/price_per_hour", {"given": "100001", "allowed": {"maximum": "100000"}}),
         ({"inventory": [H100], "currency": "EUR"}, "/inventory/0/price_per_hour", {}),
         ({"inventory": [H100 | {"name": "a"}, OWN | {"hardware": INLINE | {
             "name": "h100-sxm-80gb"}}]}, "/inventory/1/hardware", {"given": "h100-sxm-80gb"}),
