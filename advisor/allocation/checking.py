@@ -44,16 +44,27 @@ class Chosen:
 
 def chosen(problem: Problem, plans: Sequence[Planned], solver: Solver) -> Chosen:
     """The solution of a problem, solved again with less capacity where the planner refuses a pool
-    as it was chosen; the last is answered as it is."""
+    as it was chosen. The last that was found is answered as it is, where the rounds or the solver's
+    time run out."""
     corrected: list[str] = []
-    for round_ in range(_ROUNDS + 1):
-        solution = solver(problem)
-        checked = check(problem, solution, plans)
-        failed = [each.pool for each in checked if not each.met]
-        if not failed or round_ == _ROUNDS:
+    found = _checked_solution(problem, plans, solver(problem), corrected)
+    for _ in range(_ROUNDS):
+        failed = [each.pool for each in found.checked if not each.met]
+        if not failed:
             break
         corrected += [_named(plans, pool) for pool in failed]
         problem = _smaller(problem, failed)
+        solution = solver(problem)
+        if solution.status == "not_solved":
+            break
+        found = _checked_solution(problem, plans, solution, corrected)
+    return found
+
+
+def _checked_solution(
+    problem: Problem, plans: Sequence[Planned], solution: Solution, corrected: Sequence[str]
+) -> Chosen:
+    checked = check(problem, solution, plans)
     return Chosen(problem, solution, tuple(checked), tuple(dict.fromkeys(corrected)))
 
 

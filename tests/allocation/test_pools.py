@@ -155,3 +155,11 @@ def test_a_pool_that_stays_too_small_is_answered_as_missing_its_limit(allocated:
     codes = [warning["code"] for warning in answered["warnings"]]
     assert {"capacity_corrected", "pool_misses_limit"} <= set(codes)
     assert not answered["allocation"][0]["slo_met"]
+
+
+def test_what_was_found_stays_where_no_time_is_left_to_correct_it(allocated: Allocation):
+    answers = iter([exact, lambda _: Solution("not_solved")])
+    found = chosen(*lying(allocated, 5.0, 500), lambda problem: next(answers)(problem))
+    assert found.solution.found
+    assert [each.met for each in found.checked] == [False]
+    assert found.corrected == ()
