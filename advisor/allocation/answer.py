@@ -175,11 +175,12 @@ def _pool(found: Allocation, each: Checked) -> dict[str, Any]:
 
 def _unserved(found: Allocation, index: int) -> dict[str, Any]:
     planned = found.plans[index]
+    code, detail = wording.why_unserved(found, index)
     return {
         "demand": planned.wanted.name,
         "must_have": planned.wanted.weight is None,
-        "code": "inventory" if planned.offers else "no_feasible_layout",
-        "detail": wording.why_unserved(found, index),
+        "code": code,
+        "detail": detail,
         "needs": [asdict(each) for each in needs(found, index)],
         "rejected": _rejected(planned.rejected),
     }

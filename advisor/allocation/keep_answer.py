@@ -16,6 +16,8 @@ from advisor.core.misses import missed_limits, misses
 from advisor.core.units import rounded_plain
 
 _OF_A_CANDIDATE = ("latency", "load", "slo")
+_ALIKE = 1e-6
+"""Answers have six digits: an objective that is less by a smaller share is no other one."""
 
 
 def keep(found: Allocation, then: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -125,13 +127,15 @@ def _detail(found: Allocation, runs: Kept, beside: Compared) -> str:
             f"{costs} and does what was asked; the new allocation has {least}: moving saves "
             f"{saving}, what moving itself costs not counted."
         )
-    return f"{costs} and does what was asked; {_sure(found, beside)}: nothing need be moved."
+    return f"{costs} and does what was asked; {_sure(found, runs, beside)}: nothing need be moved."
 
 
-def _sure(found: Allocation, beside: Compared) -> str:
+def _sure(found: Allocation, runs: Kept, beside: Compared) -> str:
     """How good what is to be kept is known to be."""
     if beside.at_most is None:
         return "nothing better was found, and how much less would do is not known"
+    if beside.at_most <= _ALIKE * runs.value:
+        return "none that serves as much has less"
     if beside.near:
         return f"it lies within max_gap, {found.request.max_gap:.2%}, of the best"
     return f"nothing better was found, and none has more than {rounded_plain(beside.at_most)} less"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from advisor.allocation.allocate import Allocation
+from advisor.allocation.capacity import NEARLY
 from advisor.allocation.packing import unpacked
 from advisor.allocation.problem import MEASURES
 from advisor.allocation.usage import needs
@@ -32,28 +33,54 @@ def reason(found: Allocation) -> str | None:
 
 def _alone(found: Allocation) -> str:
     assert found.conflict is not None
-    return why_unserved(found, found.conflict.demands[0])
+    return why_unserved(found, found.conflict.demands[0])[1]
 
 
-def why_unserved(found: Allocation, index: int) -> str:
-    """Why a demand is not served."""
+def why_unserved(found: Allocation, index: int) -> tuple[str, str]:
+    """Why a demand is not served: a code, and a sentence."""
     planned = found.plans[index]
     if not planned.offers:
         codes = sorted({each.code for each in planned.rejected})
         why = f" ({', '.join(codes)})" if codes else ""
-        return f"No layout on any device that it may use can serve it{why}."
-    if found.conflict is not None and index not in found.conflict.demands:
-        return "Nothing is allocated, because other demands conflict."
-    short = [
-        f"{need.inventory} has {need.accelerators_free} free of the "
-        f"{need.accelerators_needed} that it would take"
-        for need in needs(found, index)
-        if need.accelerators_needed is not None
-    ]
-    limit = planned.wanted.request.limits.max_accelerators
-    least = min(n.accelerators_needed or limit for n in needs(found, index))
-    more = "" if least <= limit else f" It may take {limit}."
-    return f"The inventory does not suffice: {'; '.join(short)}.{more}"
+        return (
+            "no_feasible_layout",
+            f"No layout on any device that it may use can serve it{why}.",
+        )
+    clash = () if found.conflict is None else found.conflict.demands
+    if clash and index not in clash:
+        return "others_conflict", "Nothing is allocated, because other demands conflict."
+    if found.solution.status == "not_solved":
+        return "undecided", "The solver found no allocation in its time."
+    return _too_little(found, index, [found.plans[i].wanted.name for i in clash if i != index])
+
+
+def _too_little(found: Allocation, index: int, others: list[str]) -> tuple[str, str]:
+    wants = [need for need in needs(found, index) if need.accelerators_needed is not None]
+    limit = found.plans[index].wanted.request.limits.max_accelerators
+    within = [need for need in wants if (need.accelerators_needed or 0) <= limit]
+    what = " or ".join(
+        f"{need.accelerators_needed} of {need.inventory}, where {need.accelerators_free} are free"
+        for need in wants
+    )
+    if others:
+        return "inventory", (
+            f"There is not enough for it and {', '.join(others)} together. Alone it would take "
+            f"{what}."
+        )
+    if within and _more_may_be_served(found):
+        return "undecided", (
+            f"The solver's time ran out. Alone it would take {what}: a better allocation may exist."
+        )
+    least = "" if within else f" It may take {limit}."
+    return "inventory", f"The inventory does not suffice: alone it would take {what}.{least}"
+
+
+def _more_may_be_served(found: Allocation) -> bool:
+    """Whether the solver's time ran out before it was known that no more weight can be served."""
+    solution = found.solution
+    most = solution.weight_bound
+    late = solution.status == "time_limit" and most is not None
+    return late and (most or 0.0) > solution.served_weight * (1 + NEARLY)
 
 
 def explanation(found: Allocation) -> list[str]:

@@ -24,7 +24,7 @@ from advisor.schemas.workload import PrecisionBody, ServingBody, WorkloadBody
 
 PRICED_BY = ("request", "profile", "nobody")
 UNITS = ("accelerator", "node")
-WHY_UNSERVED = ("no_feasible_layout", "inventory")
+WHY_UNSERVED = ("no_feasible_layout", "inventory", "others_conflict", "undecided")
 
 
 class DemandInputsAnswer(Answer):
@@ -147,7 +147,8 @@ class UnservedDemandAnswer(Answer):
     must_have = Flag()
     code = Choice(
         "`no_feasible_layout`: nothing that it may use can serve it; `inventory`: there is not "
-        "enough of it.",
+        "enough of it; `others_conflict`: others that have to be served cannot be, and nothing is "
+        "allocated; `undecided`: the solver's time ran out.",
         WHY_UNSERVED,
     )
     detail = Text("The same in a sentence.")

@@ -11,7 +11,7 @@ import pytest
 from advisor.allocation.allocate import Allocation, allocate
 from advisor.allocation.answer import written
 from advisor.allocation.capacity import Capacity
-from advisor.allocation.checking import chosen
+from advisor.allocation.checking import Chosen, chosen
 from advisor.allocation.pools import Planned, planned
 from advisor.allocation.pools import asked as layouts_of
 from advisor.allocation.problem import Problem, Solution
@@ -158,8 +158,27 @@ def test_a_pool_that_stays_too_small_is_answered_as_missing_its_limit(allocated:
 
 
 def test_what_was_found_stays_where_no_time_is_left_to_correct_it(allocated: Allocation):
-    answers = iter([exact, lambda _: Solution("not_solved")])
-    found = chosen(*lying(allocated, 5.0, 500), lambda problem: next(answers)(problem))
+    problem, plans = lying(allocated, 5.0, 500)
+    answers = iter([exact(problem), Solution("not_solved")])
+    found = chosen(problem, plans, lambda _: next(answers))
     assert found.solution.found
     assert [each.met for each in found.checked] == [False]
     assert found.corrected == ()
+
+
+@pytest.mark.parametrize(
+    ("solution", "code", "words"),
+    [
+        (Solution("not_solved"), "undecided", "no allocation in its time"),
+        (Solution("time_limit", (), frozenset(), 0.0, 3.0, 0.0, 0.0), "undecided", "ran out"),
+        (Solution("time_limit", (), frozenset(), 0.0, 0.0, 0.0, 0.0), "inventory", "suffice"),
+    ],
+)
+def test_what_the_solver_left_open_is_not_blamed_on_the_inventory(
+    allocated: Allocation, solution: Solution, code: str, words: str
+):
+    (unserved,) = written(
+        replace(allocated, chosen=Chosen(allocated.chosen.problem, solution, (), ()))
+    )["unserved"]
+    assert unserved["code"] == code
+    assert words in unserved["detail"]

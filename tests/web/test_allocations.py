@@ -76,6 +76,16 @@ def test_what_has_to_be_served_and_cannot_be_is_named_with_what_would_help(
     assert {each["demand"] for each in found["unserved"]} == {"chat", "other", "small"}
     (need,) = found["unserved"][0]["needs"]
     assert need == {"inventory": "own", "accelerators_needed": 2, "accelerators_free": 2}
+    by_name = {each["demand"]: each for each in found["unserved"]}
+    clash = found["conflict"]["demands"]
+    for name in clash:
+        (other,) = set(clash) - {name}
+        assert by_name[name]["detail"] == (
+            f"There is not enough for it and {other} together. Alone it would take "
+            f"{by_name[name]['needs'][0]['accelerators_needed']} of own, where 2 are free."
+        )
+    (bystander,) = by_name.keys() - set(clash)
+    assert by_name[bystander]["code"] == "others_conflict"
     (more,) = found["one_more"]
     assert more["status"] == "infeasible"
 
