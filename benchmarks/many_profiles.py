@@ -59,7 +59,8 @@ def _times(url: str, rows: int) -> dict[str, float]:
 @contextmanager
 def _filled(url: str, rows: int) -> Iterator[Engine]:
     upgrade(url)
-    engine, moment = make_engine(url), datetime(2026, 1, 1, tzinfo=UTC)
+    # Filling it takes longer than a statement of the service may.
+    engine, moment = make_engine(url, timeout_ms=60_000), datetime(2026, 1, 1, tzinfo=UTC)
     row = {
         "document": HARDWARE, "version": 1, "origin": "user", "catalogued": False, "deleted": False,
         "created_at": moment, "updated_at": moment,
