@@ -70,14 +70,7 @@ def allocation(document: Any, progress: Progress) -> Document:
     """What the API answers to this body of an allocation, likewise, telling `progress`. Raises
     InvalidInput and `SolverMissing`."""
     body = loaded_allocation(document)
-    of_models, of_hardware = profiles_named(body)
-    models, model_errors = _resolve(of_models, model_profile, ModelProfile.from_mapping)
-    hardware, hardware_errors = _resolve(
-        of_hardware, hardware_profile, HardwareProfile.from_mapping
-    )
-    errors = [*model_errors, *hardware_errors]
-    if errors:
-        raise InvalidInput(*errors)
+    models, hardware = _profiles(*profiles_named(body))
     asked = AllocationRequest.from_mapping(body, models.values(), hardware.values())
     return answered(asked, progress)
 
@@ -87,13 +80,7 @@ def sweep(document: Any) -> tuple[int, Iterator[Row]]:
     InvalidInput."""
     questions = loaded_sweep(document)["questions"]
     of_models, of_hardware = questions.named()
-    models, model_errors = _resolve(of_models, model_profile, ModelProfile.from_mapping)
-    hardware, hardware_errors = _resolve(
-        of_hardware, hardware_profile, HardwareProfile.from_mapping
-    )
-    errors = [*model_errors, *hardware_errors]
-    if errors:
-        raise InvalidInput(*errors)
+    models, hardware = _profiles(of_models, of_hardware)
     model, device = _finder(of_models, models), _finder(of_hardware, hardware)
     items = range(questions.total)
     return len(items), (row_of(item, questions.ask(item), model, device) for item in items)
@@ -157,15 +144,20 @@ def _slug(text: str) -> str:
 
 def _request(ask: Mapping[str, Any]) -> PlanRequest:
     """The core's request of a loaded body. Raises InvalidInput for names and shapes."""
-    models, model_errors = _resolve(
-        {"/model": ask["model"]}, model_profile, ModelProfile.from_mapping
-    )
     named = {f"/hardware/{index}": each for index, each in enumerate(ask["hardware"])}
-    hardware, hardware_errors = _resolve(named, hardware_profile, HardwareProfile.from_mapping)
-    errors = [*model_errors, *hardware_errors]
-    if errors:
-        raise InvalidInput(*errors)
+    models, hardware = _profiles({"/model": ask["model"]}, named)
     return PlanRequest.from_mapping(ask, models["/model"], hardware.values())
+
+
+def _profiles(
+    models: Mapping[str, Named], hardware: Mapping[str, Named]
+) -> tuple[dict[str, ModelProfile], dict[str, HardwareProfile]]:
+    """The profiles of both kinds by their pointers. InvalidInput with the faults of all."""
+    found, errors = _resolve(models, model_profile, ModelProfile.from_mapping)
+    devices, faults = _resolve(hardware, hardware_profile, HardwareProfile.from_mapping)
+    if errors or faults:
+        raise InvalidInput(*errors, *faults)
+    return found, devices
 
 
 def _resolve(
