@@ -188,6 +188,11 @@ class Settings:
         _integer(1, 1_000_000),
         "Most questions of one sweep; a larger one is refused.",
     )
+    worker_metrics_port: int = _setting(
+        0,
+        _integer(0, 65_535),
+        "TCP port where advisor worker serves its metrics, on ADVISOR_HOST. 0: none.",
+    )
     explorer: str = _setting(
         "auto",
         _explorer,

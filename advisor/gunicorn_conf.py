@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gunicorn import util
 from gunicorn.arbiter import Arbiter
@@ -29,7 +30,9 @@ from gunicorn.workers.base import Worker
 
 from advisor.config import Settings
 from advisor.service.keys import without_keys
-from advisor.service.sweep_runner import SweepRunner
+
+if TYPE_CHECKING:
+    from advisor.web.sweeps import Sweeps
 
 _settings = Settings.from_environment()
 
@@ -167,20 +170,20 @@ def post_worker_init(worker: Worker) -> None:
     side, and take none meanwhile. What sweeps have left open is gone on with."""
     util.write_error = write_problem
     util.close_graceful = _closed_aside(util.close_graceful)
-    for runner in _sweep_runners(worker):
-        runner.tell()
+    for sweeps in _sweeps(worker):
+        sweeps.begin()
 
 
 def worker_exit(_server: Arbiter, worker: Worker) -> None:
     """Let the sweep that the worker is at have what was begun."""
-    for runner in _sweep_runners(worker):
-        runner.end()
+    for sweeps in _sweeps(worker):
+        sweeps.end()
 
 
-def _sweep_runners(worker: Worker) -> list[SweepRunner]:
-    """What answers sweeps in this worker: one, or none where it serves another application."""
+def _sweeps(worker: Worker) -> list[Sweeps]:
+    """What has sweeps answered in this worker; none where it serves another application."""
     found = getattr(worker.wsgi, "extensions", {}).get("advisor-sweeps")
-    return [] if found is None else [found.runner]
+    return [] if found is None else [found]
 
 
 def _closed_aside(close: Callable[[socket.socket], None]) -> Callable[[socket.socket], None]:

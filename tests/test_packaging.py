@@ -100,7 +100,7 @@ def test_the_compose_file_is_valid():
 
 
 def test_compose_sets_only_settings_that_there_are():
-    for service in ("migrate", "advisor"):
+    for service in ("migrate", "advisor", "worker"):
         environment = COMPOSE["services"][service]["environment"]
         ours = {name: value for name, value in environment.items() if name.startswith("ADVISOR_")}
         assert Settings.from_environment(ours).database_url.startswith("postgresql")
@@ -111,7 +111,7 @@ def test_compose_serves_only_once_the_database_is_healthy_and_migrated():
     assert "healthcheck" in services["database"]
     assert services["migrate"]["depends_on"] == {"database": {"condition": "service_healthy"}}
     migrated = {"migrate": {"condition": "service_completed_successfully"}}
-    assert services["advisor"]["depends_on"] == migrated
+    assert services["advisor"]["depends_on"] == services["worker"]["depends_on"] == migrated
 
 
 def test_the_dockerfile_passes_its_linter():
@@ -182,27 +182,31 @@ def test_the_image_starts_the_server_with_this_projects_configuration(tmp_path: 
 
 
 MANIFEST = {
-    each["kind"]: each for each in yaml.safe_load_all(read("deploy/kubernetes.yaml")) if each
+    f"{each['kind']} {each['metadata']['name']}": each
+    for each in yaml.safe_load_all(read("deploy/kubernetes.yaml"))
+    if each
 }
+PODS = ("Job advisor-migrate", "Deployment advisor", "Deployment advisor-worker")
 
 
 def containers() -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """The one container of each kind of pod, with the pod."""
-    pods = [MANIFEST[kind]["spec"]["template"]["spec"] for kind in ("Job", "Deployment")]
+    """The one container of each pod, with the pod."""
+    pods = [MANIFEST[each]["spec"]["template"]["spec"] for each in PODS]
     return [(pod, container) for pod in pods for container in pod["containers"]]
 
 
-@pytest.mark.parametrize("kind", MANIFEST)
-def test_the_manifest_is_what_kubernetes_takes(kind: str):
-    kubernetes_validate.validate(MANIFEST[kind], "1.32", strict=True)
+@pytest.mark.parametrize("name", MANIFEST)
+def test_the_manifest_is_what_kubernetes_takes(name: str):
+    kubernetes_validate.validate(MANIFEST[name], "1.32", strict=True)
 
 
 def test_the_manifest_sets_only_settings_that_there_are():
-    settings = dict(MANIFEST["ConfigMap"]["data"])
+    settings = dict(MANIFEST["ConfigMap advisor"]["data"])
     for _, container in containers():
         assert container["envFrom"] == [{"configMapRef": {"name": "advisor"}}]
-        secret = {each["name"] for each in container["env"]} - {"PGPASSWORD"}
-        given = Settings.from_environment(settings | dict.fromkeys(secret, "x"))
+        # A secret's value is not there.
+        own = {each["name"]: each.get("value", "x") for each in container["env"]}
+        given = Settings.from_environment(settings | own)
         assert given.database_url.startswith("postgresql")
         assert given.requires_keys
 
@@ -221,19 +225,31 @@ def test_the_manifest_runs_the_image_of_this_version_without_privileges():
 
 
 def test_the_manifest_probes_what_the_service_answers():
-    (_, container), *_ = [each for each in containers() if "ports" in each[1]]
+    (container,) = [each for _, each in containers() if each["name"] == "advisor"]
     probes = {
         name: container[f"{name}Probe"]["httpGet"]["path"]
         for name in ("startup", "liveness", "readiness")
     }
     assert probes == {"startup": "/healthz", "liveness": "/healthz", "readiness": "/readyz"}
     assert container["ports"] == [{"name": "http", "containerPort": Settings().port}]
-    pods = MANIFEST["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    pods = MANIFEST["Deployment advisor"]["spec"]["template"]["metadata"]["labels"]
     for kind in ("Service", "PodDisruptionBudget"):
-        selector = MANIFEST[kind]["spec"]["selector"]
+        selector = MANIFEST[f"{kind} advisor"]["spec"]["selector"]
         assert selector.get("matchLabels", selector).items() <= pods.items()
 
 
 def test_the_migration_is_the_one_of_the_compose_file():
     (_, container), *_ = containers()
     assert container["command"] == COMPOSE["services"]["migrate"]["command"]
+
+
+def test_workers_are_the_same_in_the_manifest_and_the_compose_file():
+    (container,) = [each for _, each in containers() if each["name"] == "worker"]
+    assert container["command"] == COMPOSE["services"]["worker"]["command"]
+    port = container["ports"][0]["containerPort"]
+    assert {"name": "ADVISOR_WORKER_METRICS_PORT", "value": str(port)} in container["env"]
+    (deployment,) = [MANIFEST[each] for each in PODS if each.endswith("worker")]
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert deployment["spec"]["selector"]["matchLabels"] == labels
+    # The service's addresses lead to no worker.
+    assert not MANIFEST["Service advisor"]["spec"]["selector"].items() <= labels.items()

@@ -21,6 +21,7 @@ from advisor.cli.plan import plan
 from advisor.cli.serve import serve
 from advisor.cli.sweep import sweep
 from advisor.cli.techniques import techniques
+from advisor.cli.worker import worker
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -39,6 +40,7 @@ for command in (
     sweep,
     techniques,
     serve,
+    worker,
     catalog,
     db,
     keys,

@@ -53,6 +53,11 @@ class Database:
             stack.callback(self._shared.reset, token)
             yield shared.begun
 
+    @property
+    def is_embedded(self) -> bool:
+        """Whether it is a file of this machine, SQLite's, and no server that others share."""
+        return self._engine.dialect.name == "sqlite"
+
     def trace(self, provider: Any) -> None:
         """Let an OpenTelemetry `provider` have a span of every statement."""
         trace_statements(self._engine, provider)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from datetime import timedelta
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 from advisor.core.units import MS_PER_S
@@ -20,7 +21,9 @@ from advisor.sweeps.rows import Row, refused
 from advisor.sweeps.sizing import chunk_items
 
 LEASE_S = 60
-"""How long who takes a chunk has it [s]: many times what a chunk should take."""
+"""How long who takes a chunk has it [s], and has it again after each of its questions where a
+`RENEWED` part of that is over: many times what a question takes."""
+RENEWED = 0.25
 MOST_ATTEMPTS = 3
 """How often a chunk is taken: one that has ended so many processes is not given to another."""
 LOST = "Whoever worked on this question ended before answering it, several times."
@@ -41,7 +44,7 @@ class Worker:
         if chunk is None:
             return False
         begun = time.perf_counter()
-        rows = self._answers(sweep, chunk)
+        rows = list(self._held(chunk, self._answers(sweep, chunk)))
         spent_s = time.perf_counter() - begun
         turned_down = sum(row["status"] == "refused" for row in rows)
         with self._database.writing() as session:
@@ -55,14 +58,25 @@ class Worker:
             metrics.sweep_item_seconds.observe(spent_s / len(rows))
         return True
 
-    def _answers(self, sweep: StoredSweep, chunk: Chunk) -> list[Row]:
+    def _answers(self, sweep: StoredSweep, chunk: Chunk) -> Iterator[Row]:
         questions, profiles = self._asked(sweep)
-        items = range(chunk.first, chunk.first + chunk.questions)
-        if chunk.attempts > MOST_ATTEMPTS:
-            return [refused(item, questions.ask(item), "", LOST) for item in items]
-        return [
-            answer(item, questions.ask(item), profiles.model, profiles.hardware) for item in items
-        ]
+        for item in range(chunk.first, chunk.first + chunk.questions):
+            ask = questions.ask(item)
+            if chunk.attempts > MOST_ATTEMPTS:
+                yield refused(item, ask, "", LOST)
+            else:
+                yield answer(item, ask, profiles.model, profiles.hardware)
+
+    def _held(self, chunk: Chunk, rows: Iterable[Row]) -> Iterator[Row]:
+        """The same rows, while the chunk stays ours however long they take."""
+        since = now()
+        for row in rows:
+            yield row
+            moment = now()
+            if moment - since > RENEWED * timedelta(seconds=LEASE_S):
+                since = moment
+                with self._database.writing() as session:
+                    store.renew(session, chunk, _lease_end(moment))
 
     def _asked(self, sweep: StoredSweep) -> tuple[Questions, KeptProfiles]:
         if self._kept is None or self._kept[0] != sweep.id:
@@ -75,7 +89,7 @@ def _taken(session: Any, sweep_id: str) -> tuple[StoredSweep, Chunk | None]:
     """The sweep, and the chunk of it that is ours until its time is over."""
     sweep = store.get(session, sweep_id, to_change=True)
     moment = now()
-    until = moment + timedelta(seconds=LEASE_S)
+    until = _lease_end(moment)
     if not sweep.open:
         return sweep, None
     stalled = store.take_stalled(session, sweep_id, moment, until)
@@ -86,6 +100,10 @@ def _taken(session: Any, sweep_id: str) -> tuple[StoredSweep, Chunk | None]:
     so_far = store.progress(session, [sweep_id])[sweep_id]
     items = chunk_items(so_far.done, so_far.spent_ms / MS_PER_S, sweep.total - sweep.taken)
     return sweep, store.take_next(session, sweep, items, moment, until)
+
+
+def _lease_end(moment: datetime) -> datetime:
+    return moment + timedelta(seconds=LEASE_S)
 
 
 def _close_if_over(session: Any, sweep: StoredSweep) -> None:

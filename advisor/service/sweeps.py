@@ -141,6 +141,20 @@ def open_sweeps(database: Database) -> list[str]:
         return store.open_ids(session, 100)
 
 
+def queue(database: Database) -> tuple[int, float]:
+    """Questions that wait for an answer, and how long the sweep has waited that has waited longest
+    of those that nobody has begun [s], 0 where there is none."""
+    with database.reading() as session:
+        left, since = store.queue(session)
+    return left, 0.0 if since is None else (now() - since).total_seconds()
+
+
+def untaken(database: Database, sweep_id: str) -> bool:
+    """Whether the sweep has questions that nobody has taken. Raises `NotFound`."""
+    sweep = read(database, sweep_id).sweep
+    return sweep.open and sweep.taken < sweep.total
+
+
 def cancel(database: Database, sweep_id: str) -> None:
     """Answer no further questions; what was answered stays. One that has ended stays as it is.
     Raises `NotFound`."""

@@ -69,6 +69,15 @@ def make_engine(url: str, *, pool_size: int = 16, timeout_ms: int = 2000) -> Eng
     raise ValueError(f"{backend} is not supported: use sqlite or postgresql")
 
 
+def libpq_url(url: str) -> str:
+    """A PostgreSQL address of `make_engine` as the server's own library reads it. ValueError for
+    any other database."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "postgresql":
+        raise ValueError("not the address of a PostgreSQL database")
+    return parsed.set(drivername="postgresql").render_as_string(hide_password=False)
+
+
 def _postgresql_engine(url: URL, timeout_ms: int, options: dict[str, Any]) -> Engine:
     given = url.query.get("options", "")
     connect_args = {

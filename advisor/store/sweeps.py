@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, cast
 
-from sqlalchemy import Table, and_, func, insert, select, update
+from sqlalchemy import ColumnElement, Table, and_, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -115,6 +115,21 @@ def open_ids(session: Session, limit: int) -> list[str]:
     return list(session.execute(query).scalars())
 
 
+def queue(session: Session) -> tuple[int, datetime | None]:
+    """Questions of open sweeps that are not answered yet, and when the oldest sweep was made that
+    nobody has begun."""
+    applied = and_(_chunks.c.sweep_id == _sweeps.c.id, _chunks.c.applied_at.is_not(None))
+    asked = select(func.coalesce(func.sum(_sweeps.c.total), 0)).where(_sweeps.c.open)
+    answered = (
+        select(func.coalesce(func.sum(_chunks.c.questions), 0))
+        .select_from(_sweeps.join(_chunks, applied))
+        .where(_sweeps.c.open)
+    )
+    waiting = select(func.min(_sweeps.c.created_at)).where(_sweeps.c.open, _sweeps.c.taken == 0)
+    left = session.execute(asked).scalar_one() - session.execute(answered).scalar_one()
+    return left, session.execute(waiting).scalar_one()
+
+
 def progress(session: Session, sweep_ids: Sequence[str]) -> dict[str, Progress]:
     """How far each of these sweeps is."""
     applied = _chunks.c.applied_at.is_not(None)
@@ -158,7 +173,7 @@ def take_stalled(session: Session, sweep_id: str, now: datetime, until: datetime
 def take_next(
     session: Session, sweep: StoredSweep, questions: int, now: datetime, until: datetime
 ) -> Chunk:
-    """take the next `questions` questions of a sweep that is held to change."""
+    """Take the next `questions` questions of a sweep that is held to change."""
     session.execute(
         update(_sweeps).where(_sweeps.c.id == sweep.id).values(taken=sweep.taken + questions)
     )
@@ -170,25 +185,34 @@ def take_next(
     return Chunk(sweep.id, sweep.taken, questions, 1)
 
 
+def renew(session: Session, chunk: Chunk, until: datetime) -> None:
+    """Keep a chunk until then, unless somebody else has taken it since."""
+    session.execute(update(_chunks).where(_mine(chunk)).values(taken_until=until))
+
+
 def apply(
     session: Session, chunk: Chunk, rows: Sequence[Mapping[str, Any]], refused: int,
     spent_ms: int, now: datetime,
 ) -> bool:  # fmt: skip
     """Keep the answers of a chunk, once and for all; False where somebody else has taken it since,
     or has applied it."""
-    mine = and_(
+    lines = "\n".join(json.dumps(row, allow_nan=False, separators=(",", ":")) for row in rows)
+    kept = session.execute(
+        update(_chunks)
+        .where(_mine(chunk))
+        .values(applied_at=now, refused=refused, spent_ms=spent_ms, rows=lines)
+    )
+    return bool(cast("Any", kept).rowcount == 1)
+
+
+def _mine(chunk: Chunk) -> ColumnElement[bool]:
+    """The chunk, as long as nobody else has taken it and it is not applied."""
+    return and_(
         _chunks.c.sweep_id == chunk.sweep_id,
         _chunks.c.first == chunk.first,
         _chunks.c.attempts == chunk.attempts,
         _chunks.c.applied_at.is_(None),
     )
-    lines = "\n".join(json.dumps(row, allow_nan=False, separators=(",", ":")) for row in rows)
-    kept = session.execute(
-        update(_chunks)
-        .where(mine)
-        .values(applied_at=now, refused=refused, spent_ms=spent_ms, rows=lines)
-    )
-    return bool(cast("Any", kept).rowcount == 1)
 
 
 def close(session: Session, sweep_id: str) -> None:

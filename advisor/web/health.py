@@ -36,6 +36,7 @@ def readiness() -> Response:
 @blp.route("/metrics")
 @blp.operation("get_metrics", "Metrics for Prometheus", None, texts=("text/plain",), scope="open")
 def metrics() -> Response:
-    """Counts and durations of requests by route, in Prometheus' text format."""
-    text, content_type = metrics_text()
+    """Counts and durations of requests by route, and the queue of sweeps, in Prometheus' text
+    format."""
+    text, content_type = metrics_text(database())
     return Response(text, content_type=content_type)

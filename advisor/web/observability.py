@@ -16,13 +16,17 @@ from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
     Counter,
+    Gauge,
     Histogram,
     generate_latest,
     multiprocess,
 )
 from prometheus_client import REGISTRY as PROCESS_REGISTRY
 
+from advisor.service import sweeps
+from advisor.service.database import Database
 from advisor.service.keys import without_keys
+from advisor.store.errors import DatabaseUnavailable
 
 REQUEST_ID = "X-Request-ID"
 _ACCEPTED_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -70,13 +74,28 @@ def register(app: Flask) -> None:
     app.after_request(_end)
 
 
-def metrics_text() -> tuple[bytes, str]:
-    """The metrics of this process, or of all workers when they share a directory."""
+def metrics_text(database: Database) -> tuple[bytes, str]:
+    """The metrics of this process, or of all workers when they share a directory, and those of the
+    queue, which are missing while the database is away."""
     registry = PROCESS_REGISTRY
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         registry = CollectorRegistry()
         multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-    return generate_latest(registry), CONTENT_TYPE_LATEST
+    return generate_latest(registry) + _queue_text(database), CONTENT_TYPE_LATEST
+
+
+def _queue_text(database: Database) -> bytes:
+    try:
+        left, waited_s = sweeps.queue(database)
+    except DatabaseUnavailable:
+        return b""
+    registry = CollectorRegistry()
+    for name, doc, value in (
+        ("items", "Questions of sweeps that wait for an answer.", left),
+        ("age_seconds", "How long the oldest sweep has waited that nobody has begun.", waited_s),
+    ):
+        Gauge(f"advisor_sweep_queue_{name}", doc, registry=registry).set(value)
+    return generate_latest(registry)
 
 
 def _begin() -> None:

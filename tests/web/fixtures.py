@@ -21,7 +21,7 @@ def running_app(url: str, **settings: object) -> Iterator[Flask]:
     settings = {"authentication": "off"} | settings
     app = create_app(Settings(database_url=url, **settings))  # type: ignore[arg-type]
     yield app
-    app.extensions["advisor-sweeps"].runner.end()
+    app.extensions["advisor-sweeps"].end()
     app.extensions["advisor-database"].close()
 
 

@@ -3,15 +3,18 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from sqlalchemy import text
 
 from advisor.schemas.sweeps import loaded_sweep
 from advisor.service import sweep_work, sweeps
@@ -20,6 +23,7 @@ from advisor.service.database import Database
 from advisor.service.sweep_work import LEASE_S, LOST, MOST_ATTEMPTS, Worker
 from advisor.store import sweeps as store
 from advisor.sweeps import formats
+from advisor.sweeps.answers import answer
 from advisor.sweeps.sizing import FIRST_ITEMS
 from tests.web import bodies
 from tests.web.fixtures import running_app
@@ -255,6 +259,58 @@ def test_what_an_ended_worker_had_taken_is_given_out_again_and_applied_once(
     with database.writing() as session:
         assert not store.apply(session, late, [{"item": 0}], 0, 1000, now())
     assert [row["item"] for row in rows(client, sweep_id)] == list(range(QUESTIONS))
+
+
+def test_a_chunk_of_slow_questions_stays_with_who_has_taken_it(
+    client: FlaskClient, database: Database, monkeypatch: pytest.MonkeyPatch
+):
+    sweep_id = taken(client)["id"]
+    other, moment, plainly = Worker(database, loaded_sweep), now(), answer
+
+    def slowly(item: int, *rest: Any) -> Any:
+        nonlocal moment
+        moment += timedelta(seconds=LEASE_S / 2)
+        if item == FIRST_ITEMS - 1:
+            assert other.advance(sweep_id)
+        return plainly(item, *rest)
+
+    monkeypatch.setattr(sweep_work, "answer", slowly)
+    monkeypatch.setattr(sweep_work, "now", lambda: moment)
+    answer_all(database, sweep_id)
+    with database.reading() as session:
+        attempts = session.execute(text("SELECT DISTINCT attempts FROM sweep_chunks")).scalars()
+        assert list(attempts) == [1]
+    assert [row["item"] for row in rows(client, sweep_id)] == list(range(QUESTIONS))
+
+
+def test_metrics_have_the_queue_s_length_and_age(client: FlaskClient, database: Database):
+    def queue() -> tuple[float, float]:
+        found = re.findall(
+            r"^advisor_sweep_queue_(?:items|age_seconds) (\S+)$",
+            client.get("/metrics").text, re.MULTILINE,
+        )  # fmt: skip
+        items, age_s = map(float, found)
+        return items, age_s
+
+    assert queue() == (0, 0)
+    first = taken(client)["id"]
+    Worker(database, loaded_sweep).advance(first)
+    assert queue() == (QUESTIONS - FIRST_ITEMS, 0)
+    second = taken(client, objectives=["cost"])["id"]
+    items, age_s = queue()
+    assert items == QUESTIONS - FIRST_ITEMS + QUESTIONS / 2
+    assert 0 < age_s < 60
+    client.post(f"/v1/sweeps/{second}/cancellation")
+    answer_all(database, first)
+    assert queue() == (0, 0)
+
+
+def test_metrics_are_there_while_the_database_is_away(tmp_path: Path):
+    for app in running_app(f"sqlite:///{tmp_path}/none/at/all.sqlite3"):
+        answer = app.test_client().get("/metrics")
+        assert answer.status_code == 200
+        assert "advisor_requests_total" in answer.text
+        assert "advisor_sweep_queue" not in answer.text
 
 
 def test_questions_that_end_every_worker_are_given_up(
