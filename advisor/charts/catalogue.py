@@ -37,8 +37,12 @@ def charts(answer: Mapping[str, Any], makers: Mapping[str, Maker]) -> list[Chart
     return [chart for chart in made if chart is not None]
 
 
-NEEDS_FIGURES = ("load_curve", "replicas_vs_tensor_parallel", "roofline")
-"""Charts of a plan that show what its answer alone does not carry."""
+NEEDS_FIGURES: Mapping[str, tuple[str, ...]] = {
+    "load_curve": ("load_curve",),
+    "replicas_vs_tensor_parallel": ("ways", "crossing_loads"),
+    "roofline": ("roofline",),
+}
+"""Charts of a plan that show what its answer alone does not carry, and which figures those are."""
 
 _WHY_NOT = {
     "pareto": "No candidate carries this load, so none has a latency.",

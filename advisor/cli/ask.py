@@ -41,9 +41,9 @@ def answer(document: Any) -> Document:
     return plan(_request(loaded_plan(document))).as_dict()
 
 
-def figures(document: Any, answered: Document) -> Document:
+def figures(document: Any, answered: Document, wanted: Sequence[str]) -> Document:
     """What charts of that answer show and it does not carry. Raises InvalidInput."""
-    return plan_figures(_request(loaded_plan(document)), answered)
+    return plan_figures(_request(loaded_plan(document)), answered, wanted)
 
 
 def advice(document: Any) -> Document:

@@ -45,7 +45,7 @@ def write(path: str, name: str, document: Any, answer: ask.Document) -> None:
     """Draw a chart of the answer to a request. Raises `Refused` where the answer has not what it
     shows, and ClickException where the file cannot be written."""
     if name in NEEDS_FIGURES:
-        answer = answer | {"figures": ask.figures(document, answer)}
+        answer = answer | {"figures": ask.figures(document, answer, NEEDS_FIGURES[name])}
     chart = OF_A_PLAN[name](answer)
     if chart is None:
         raise Refused(f"--chart: There is no chart {name!r} of this plan. {why_not(name, answer)}")

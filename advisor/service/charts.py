@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from advisor.charts.catalogue import NEEDS_FIGURES, OF_A_PLAN, charts, why_not
 from advisor.charts.chart import Chart
 from advisor.core.errors import InvalidInput
-from advisor.core.figures import plan_figures
+from advisor.core.figures import PARTS, plan_figures
 from advisor.service import plans
 from advisor.service.database import Database
 from advisor.service.errors import UnknownName
@@ -54,7 +54,7 @@ def one_of_plan(database: Database, plan_id: str, name: str, load: Loader) -> Ch
         raise UnknownName(name, OF_A_PLAN)
     answer, reason = json.loads(stored.answer), None
     if name in NEEDS_FIGURES:
-        answer, reason = _with_figures(database, stored, load)
+        answer, reason = _with_figures(database, stored, load, NEEDS_FIGURES[name])
     chart = OF_A_PLAN[name](answer)
     if chart is None:
         raise NoChart(name, _reason(name, answer, reason))
@@ -62,13 +62,14 @@ def one_of_plan(database: Database, plan_id: str, name: str, load: Loader) -> Ch
 
 
 def _with_figures(
-    database: Database, stored: StoredPlan, load: Loader
+    database: Database, stored: StoredPlan, load: Loader, wanted: Collection[str] = tuple(PARTS)
 ) -> tuple[dict[str, Any], str | None]:
-    """The plan's answer with the figures it does not carry, or why they cannot be had."""
+    """The plan's answer with the figures `wanted`, which it does not carry, or why they cannot be
+    had."""
     answer: dict[str, Any] = json.loads(stored.answer)
     try:
         _, request = plans.asked(database, load(stored.request))
-        return answer | {"figures": plan_figures(request, answer)}, None
+        return answer | {"figures": plan_figures(request, answer, wanted)}, None
     except InvalidInput as refused:
         return answer, f"The plan cannot be made any more as it was. {refused.errors[0].detail}"
 
