@@ -66,6 +66,13 @@ def content_answer(
     return response
 
 
+def held(etag: str) -> str | None:
+    """The tag by which the request's `If-None-Match` names the version `etag`, compressed or not;
+    None where it does not."""
+    tags = request.if_none_match
+    return next((each for each in (etag, etag + SUFFIX) if tags.contains_weak(each)), None)
+
+
 def page_answer(
     items: Iterable[T], next_cursor: str | None, show: Callable[[T], Mapping[str, Any]]
 ) -> Response:

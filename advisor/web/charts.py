@@ -13,7 +13,7 @@ from advisor.charts.chart import Chart, Table
 from advisor.schemas.charts import MEDIA_TYPES, ChartAnswer, ChartsAnswer
 from advisor.schemas.plans import loaded_plan
 from advisor.service import charts
-from advisor.web.answers import content_answer, database, json_answer
+from advisor.web.answers import content_answer, database, held, json_answer
 from advisor.web.problems import NotAcceptable
 from advisor.web.security import STYLED_IMAGE
 from advisor.web.spec import ETAG, IF_NONE_MATCH, Resource
@@ -73,11 +73,21 @@ def _as(chart: Chart, media_type: str) -> Response:
     elif media_type == CSV:
         answer = content_answer(_csv(chart.table), "text/csv; charset=utf-8")
     else:
-        answer = content_answer(plots.draw(chart, PICTURES[media_type]), media_type)
+        answer = _picture(chart, media_type)
     if media_type == SVG:
         answer.headers["Content-Security-Policy"] = STYLED_IMAGE
     answer.vary.add("Accept")
     return answer
+
+
+def _picture(chart: Chart, media_type: str) -> Response:
+    """The chart drawn, unless the client holds that very picture."""
+    form = PICTURES[media_type]
+    tag = plots.tag(chart, form)
+    known = held(tag)
+    if known is not None:
+        return content_answer(b"", media_type, HTTPStatus.NOT_MODIFIED, etag=known)
+    return content_answer(plots.draw(chart, form), media_type, etag=tag)
 
 
 def _csv(table: Table) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from flask.testing import FlaskClient
 
 from advisor import plots
 from advisor.charts.catalogue import OF_A_PLAN
+from advisor.charts.chart import Chart
+from advisor.core import figures
 from tests.contract.test_openapi import OPERATIONS, assert_described
 from tests.web.problems import only_error, problem
 
@@ -99,6 +102,52 @@ def test_a_picture_may_carry_its_styles_and_no_script(shared_client: FlaskClient
     policy = response.headers["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'")
     assert "script-src" not in policy
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+@pytest.mark.parametrize("accept", ["image/svg+xml", "image/png"])
+def test_a_picture_that_the_client_holds_is_not_drawn_again(
+    shared_client: FlaskClient, charts: str, monkeypatch: pytest.MonkeyPatch, accept: str,
+    encoding: str,
+):  # fmt: skip
+    headers = {"Accept": accept, "Accept-Encoding": encoding}
+    tag = shared_client.get(f"{charts}/memory", headers=headers).headers["ETag"]
+    drawn: list[str] = []
+
+    def draw(chart: Chart, _: str) -> bytes:
+        drawn.append(chart.name)
+        return b"anew"
+
+    monkeypatch.setattr(plots, "draw", draw)
+    again = shared_client.get(f"{charts}/memory", headers=headers | {"If-None-Match": tag})
+    assert (again.status_code, again.data, again.headers["ETag"]) == (304, b"", tag)
+    assert "Accept" in again.vary
+    assert drawn == []
+    for other in ("step_time", "memory"):
+        unlike = tag if other == "step_time" else '"another"'
+        fresh = shared_client.get(f"{charts}/{other}", headers=headers | {"If-None-Match": unlike})
+        assert (fresh.status_code, fresh.data) == (200, b"anew")
+    assert drawn == ["step_time", "memory"]
+
+
+def test_a_chart_is_read_with_the_figures_of_its_own_alone(
+    shared_client: FlaskClient, charts: str, monkeypatch: pytest.MonkeyPatch
+):
+    computed: list[str] = []
+
+    def noted(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
+        def make_and_note(*given: Any) -> Any:
+            computed.append(name)
+            return make(*given)
+
+        return make_and_note
+
+    for name in ("load_curve", "roofline", "_ways", "_crossings"):
+        monkeypatch.setattr(figures, name, noted(name, getattr(figures, name)))
+    assert shared_client.get(f"{charts}/roofline").status_code == 200
+    assert computed == ["roofline"]
+    assert shared_client.get(f"{charts}/load_curve").status_code == 200
+    assert computed == ["roofline", "load_curve"]
 
 
 def test_another_form_is_a_406_that_names_those_there_are(shared_client: FlaskClient, charts: str):
