@@ -37,7 +37,10 @@ def serve(no_sample: bool) -> None:
 
     ADVISOR_HOST and ADVISOR_PORT say where; Ctrl-C ends it.
     """
+    from advisor.web.explorer import is_served
+
     settings = Settings.from_environment()
+    has_pages = is_served(settings.explorer)
     _require_free(settings.host, settings.port)
     with migrated(settings) as database:
         for line in load(database):
@@ -47,7 +50,10 @@ def serve(no_sample: bool) -> None:
         output.print("", summary(ask.answer(SAMPLE), SAMPLE_ROWS), "", sep="\n")
     if settings.requires_keys:
         click.echo("Requests need an API key: advisor keys create NAME")
-    click.echo(f"Documentation: http://{_reachable(settings.host)}:{settings.port}/docs")
+    address = f"http://{_reachable(settings.host)}:{settings.port}"
+    if has_pages:
+        click.echo(f"Explorer: {address}/explorer/")
+    click.echo(f"Documentation: {address}/docs")
     sys.stdout.flush()
     # In place of this process, so that signals reach the server and nothing else stays in memory.
     server = [sys.executable, "-m", "gunicorn", "--config", "python:advisor.gunicorn_conf"]

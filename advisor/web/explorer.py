@@ -40,19 +40,23 @@ def is_installed() -> bool:
     return importlib.util.find_spec("dash") is not None
 
 
-def register(app: Flask, wanted: str) -> None:
-    """Serve the explorer with `app`: `on`, `off`, or `auto`, where its libraries are installed.
+def is_served(wanted: str) -> bool:
+    """Whether there are pages: `on`, `off`, or `auto`, where their libraries are installed.
 
-    Raises BadSetting where it is to be on and they are missing.
+    Raises BadSetting where they are to be on and the libraries are missing.
     """
     installed = is_installed()
     if wanted == "on" and not installed:
         detail = "its libraries are missing: pip install 'inference-advisor[explorer]'"
         raise BadSetting("ADVISOR_EXPLORER", detail)
-    if wanted == "off" or not installed:
-        return
-    app.extensions["advisor-explorer"] = None
-    app.register_blueprint(blp)
+    return wanted != "off" and installed
+
+
+def register(app: Flask, wanted: str) -> None:
+    """Serve the explorer with `app`, where `is_served`; raises as it does."""
+    if is_served(wanted):
+        app.extensions["advisor-explorer"] = None
+        app.register_blueprint(blp)
 
 
 @blp.route("")

@@ -33,10 +33,13 @@ def get(port: int, path: str) -> Any:
 
 
 @contextmanager
-def serving(directory: Path, port: int, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def serving(
+    directory: Path, port: int, *arguments: str, explorer: str = "on"
+) -> Iterator[subprocess.Popen[str]]:
     """The service on an embedded database in `directory`, once it answers."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith("ADVISOR_")}
-    ours = {"ADVISOR_DATA_DIR": str(directory), "ADVISOR_PORT": str(port), "ADVISOR_WORKERS": "1"}
+    ours = {"ADVISOR_DATA_DIR": str(directory), "ADVISOR_PORT": str(port), "ADVISOR_WORKERS": "1",
+            "ADVISOR_EXPLORER": explorer}  # fmt: skip
     process = subprocess.Popen(
         [sys.executable, "-m", "advisor", "serve", *arguments],
         env=kept | ours | {"COLUMNS": "100"},
@@ -80,13 +83,15 @@ def test_it_serves_the_catalogue_from_an_empty_directory_and_ends_at_a_signal(tm
     assert f"Catalogue, hardware: {devices} added" in printed
     assert "* h100-sxm-80gb " in printed
     assert "Recommended: 1 replica x TP2 on 2 x h100-sxm-80gb" in printed
-    assert f"Documentation: http://127.0.0.1:{port}/docs\n" in printed
+    address = f"http://127.0.0.1:{port}"
+    assert f"\nExplorer: {address}/explorer/\nDocumentation: {address}/docs\n" in printed
 
-    with serving(tmp_path / "data", port, "--no-sample") as process:
+    with serving(tmp_path / "data", port, "--no-sample", explorer="off") as process:
         status, printed = ended(process, signal.SIGINT)
     assert status == 0
     assert f"Catalogue, hardware: 0 added, 0 updated, {devices} kept" in printed
     assert "Recommended" not in printed
+    assert "Explorer" not in printed
 
 
 @pytest.fixture
@@ -110,6 +115,18 @@ def test_a_port_in_use_is_told_before_anything_else_happens(advisor: Run, tmp_pa
     assert result.stderr == (
         f"Error: Port {port} of 127.0.0.1 is in use. Choose another: ADVISOR_PORT={port + 1}\n"
     )
+    assert not directory.exists()
+
+
+@pytest.mark.usefixtures("no_server")
+def test_pages_without_their_libraries_are_refused_before_anything_else_happens(
+    advisor: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("advisor.web.explorer.is_installed", lambda: False)
+    directory = tmp_path / "data"
+    result = advisor("serve", ADVISOR_EXPLORER="on", ADVISOR_DATA_DIR=str(directory))
+    assert result.exit_code == 2
+    assert "pip install 'inference-advisor[explorer]'" in result.stderr
     assert not directory.exists()
 
 
