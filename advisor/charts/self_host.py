@@ -121,10 +121,10 @@ def _won(answer: Mapping[str, Any], end: float, wide: float) -> Sequence[Series]
 
 
 def _summary(answer: Mapping[str, Any]) -> str:
-    price, currency = answer["api_cost_per_request"], answer["currency"]
+    price, currency = figure(answer["api_cost_per_request"]), answer["currency"]
     api = f"A request costs {price} {currency} at the API"
     floor = float(answer["self_host_floor_per_request"])
-    own = f"at least {figure(floor)} on own replicas"
+    own = f"at least {figure(floor)} {currency} on own replicas"
     if answer["always_cheaper_from"] is None:
         return f"{api} and {own}. {answer['reason'] or 'No volume makes own replicas cheaper.'}"
     always = spoken(float(answer["always_cheaper_from"]))

@@ -9,6 +9,7 @@ from flask.testing import FlaskClient
 
 from advisor.charts.catalogue import OF_ECONOMICS, charts
 from advisor.charts.chart import Chart
+from advisor.charts.words import scaled, spoken
 
 STEADY = {
     "training_cost": "5576000", "price_per_call": "0.005", "serving_cost_per_call": "0.002",
@@ -128,3 +129,23 @@ def test_the_tornado_has_a_place_for_each_input_and_both_its_ends(shared_client:
     }
     open_ended = ask(shared_client, "sensitivity", STEADY | {"swing": 0.5})
     assert any("No break-even" in note for note in drawn(open_ended)["tornado"].notes)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (0, "0"), (0.00007443648, "0.00007444"), (1.2345e-61, "1.234e-61"), (950, "950"),
+        (5_576_000, "5.576 million"), (-2.5e12, "-2.5 trillion"), (3e45, "3e+45"),
+    ],
+)  # fmt: skip
+def test_a_figure_is_said_in_few_digits_whatever_its_size(value: float, said: str):
+    assert spoken(value) == said
+
+
+def test_axes_of_huge_figures_have_short_numbers():
+    for largest in (3e14, 2e15, 3.8e54, 1e300):
+        factor, unit = scaled(largest, "USD")
+        assert 2 <= largest / factor < 2000
+        assert unit is not None
+        assert unit.endswith(" USD")
+    assert scaled(3.8e54, "USD")[1] == "1e54 USD"
