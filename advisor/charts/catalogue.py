@@ -22,12 +22,13 @@ OF_A_PLAN: Mapping[str, Maker] = {
 }
 """Of the answer of a plan with its `figures`."""
 
-OF_ECONOMICS: Mapping[str, Maker] = {
+OF_BREAK_EVEN: Mapping[str, Maker] = {
     "break_even": economics.break_even,
     "break_even_over_time": economics.break_even_over_time,
-    "self_host_vs_api": self_host_vs_api,
-    "tornado": economics.tornado,
 }
+OF_SELF_HOST: Mapping[str, Maker] = {"self_host_vs_api": self_host_vs_api}
+OF_SENSITIVITY: Mapping[str, Maker] = {"tornado": economics.tornado}
+OF_ECONOMICS: Mapping[str, Maker] = {**OF_BREAK_EVEN, **OF_SELF_HOST, **OF_SENSITIVITY}
 """Of the answer of an economic question."""
 
 
@@ -47,11 +48,13 @@ NEEDS_FIGURES: Mapping[str, tuple[str, ...]] = {
 _WHY_NOT = {
     "pareto": "No candidate carries this load, so none has a latency.",
     "replicas_vs_tensor_parallel": "There is one way to spend these accelerators.",
+    "break_even_over_time": "Without calls_per_month there are no months.",
+    "tornado": "No input, lowered or raised, gives a break-even.",
 }
 
 
 def why_not(name: str, answer: Mapping[str, Any]) -> str:
-    """Why the answer of a plan, with its figures, has not this chart."""
-    if not answer["candidates"]:
+    """Why the answer of an economic question, or of a plan with its figures, has not this chart."""
+    if name in OF_A_PLAN and not answer["candidates"]:
         return "No layout can serve this: there is no plan to show."
     return _WHY_NOT[name]

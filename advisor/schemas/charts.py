@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.charts.catalogue import OF_A_PLAN
+from advisor.charts.catalogue import OF_A_PLAN, OF_ECONOMICS
 from advisor.charts.chart import KINDS, SCALES
 from advisor.schemas.base import Answer
 from advisor.schemas.common import AnyJson
@@ -89,7 +89,7 @@ class TableAnswer(Answer):
 class ChartAnswer(Answer):
     """A chart as data, for any renderer."""
 
-    name = Choice("", NAMES)
+    name = Choice("", (*NAMES, *OF_ECONOMICS))
     title = Text()
     summary = Text("What it shows in a sentence, with its main figures.")
     x = Section(AxisAnswer)

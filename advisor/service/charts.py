@@ -1,12 +1,12 @@
-"""Charts of a stored plan."""
+"""Charts of plans and of economic answers."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from advisor.charts.catalogue import NEEDS_FIGURES, OF_A_PLAN, charts, why_not
+from advisor.charts.catalogue import NEEDS_FIGURES, OF_A_PLAN, Maker, charts, why_not
 from advisor.charts.chart import Chart
 from advisor.core.errors import InvalidInput
 from advisor.core.figures import PARTS, plan_figures
@@ -19,7 +19,7 @@ from advisor.store.plans import StoredPlan
 
 
 class NoChart(NotFound):
-    """The plan has not what the chart `name` shows, for a reason in one sentence."""
+    """The answer has not what the chart `name` shows, for a reason in one sentence."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(name)
@@ -58,6 +58,20 @@ def one_of_plan(database: Database, plan_id: str, name: str, load: Loader) -> Ch
     chart = OF_A_PLAN[name](answer)
     if chart is None:
         raise NoChart(name, _reason(name, answer, reason))
+    return chart
+
+
+def one_of_economics(
+    makers: Mapping[str, Maker], name: str, ask: Callable[[], Mapping[str, Any]]
+) -> Chart:
+    """One of the charts that `makers` make of what `ask` answers. Raises `UnknownName` with the
+    nearest, `NoChart`, and what `ask` does."""
+    if name not in makers:
+        raise UnknownName(name, makers)
+    answer = ask()
+    chart = makers[name](answer)
+    if chart is None:
+        raise NoChart(name, why_not(name, answer))
     return chart
 
 

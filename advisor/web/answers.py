@@ -17,6 +17,7 @@ from advisor.web.compression import SUFFIX
 from advisor.web.problems import PreconditionMissing
 
 T = TypeVar("T")
+READS = ("GET", "HEAD")
 
 
 def database() -> Database:
@@ -61,14 +62,16 @@ def content_answer(
         response.add_etag()
     if location is not None:
         response.headers["Location"] = location
-    if request.method in ("GET", "HEAD"):
+    if request.method in READS:
         response.make_conditional(request)
     return response
 
 
 def held(etag: str) -> str | None:
-    """The tag by which the request's `If-None-Match` names the version `etag`, compressed or not;
-    None where it does not."""
+    """The tag by which a GET's `If-None-Match` names the version `etag`, compressed or not; None
+    where it does not."""
+    if request.method not in READS:
+        return None
     tags = request.if_none_match
     return next((each for each in (etag, etag + SUFFIX) if tags.contains_weak(each)), None)
 

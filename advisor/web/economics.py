@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Any
 
 from flask import Response
 
+from advisor.charts.catalogue import OF_BREAK_EVEN, OF_SELF_HOST, OF_SENSITIVITY, Maker
+from advisor.schemas.charts import MEDIA_TYPES, ChartAnswer
 from advisor.schemas.economics.break_even import (
     BreakEvenAnswer,
     BreakEvenBody,
@@ -29,11 +33,15 @@ from advisor.schemas.economics.training import (
     TrainingCostBody,
 )
 from advisor.schemas.plans import loaded_plan
+from advisor.service import charts
 from advisor.service.economics import break_even as break_even_service
 from advisor.service.economics import self_host, serving, training
 from advisor.web import economics_examples as examples
 from advisor.web.answers import database, json_answer
+from advisor.web.chart_answers import accepted, chart_answer
 from advisor.web.spec import Resource
+
+CHART_ERRORS = (HTTPStatus.NOT_FOUND, HTTPStatus.NOT_ACCEPTABLE)
 
 blp = Resource(
     "economics",
@@ -54,6 +62,17 @@ def break_even(body: dict[str, Any]) -> Response:
     return json_answer(break_even_service.break_even(database(), body))
 
 
+@blp.route("/break-even/charts/<name>", methods=["POST"])
+@blp.operation(
+    "draw_break_even", "Draw when a model pays", ChartAnswer, texts=MEDIA_TYPES,
+    errors=CHART_ERRORS, body=BreakEvenBody, examples=examples.BREAK_EVEN, scope="read",
+)  # fmt: skip
+def break_even_chart(body: dict[str, Any], name: str) -> Response:
+    """`break_even`, by calls sold, or `break_even_over_time`, by months. By `Accept`: as data, CSV,
+    SVG or PNG, as the charts of a plan."""
+    return _chart(OF_BREAK_EVEN, name, lambda: break_even_service.break_even(database(), body))
+
+
 @blp.route("/sensitivity", methods=["POST"])
 @blp.operation(
     "compute_sensitivity", "Which input of break-even matters most?", SensitivityAnswer,
@@ -62,6 +81,16 @@ def break_even(body: dict[str, Any]) -> Response:
 def sensitivity(body: dict[str, Any]) -> Response:
     """Each input of a break-even question is lowered and raised, one at a time."""
     return json_answer(break_even_service.sensitivity(database(), body))
+
+
+@blp.route("/sensitivity/charts/<name>", methods=["POST"])
+@blp.operation(
+    "draw_sensitivity", "Draw which input matters most", ChartAnswer, texts=MEDIA_TYPES,
+    errors=CHART_ERRORS, body=SensitivityBody, examples=examples.SENSITIVITY, scope="read",
+)  # fmt: skip
+def sensitivity_chart(body: dict[str, Any], name: str) -> Response:
+    """`tornado`: break-even with each input lowered and raised. By `Accept`, likewise."""
+    return _chart(OF_SENSITIVITY, name, lambda: break_even_service.sensitivity(database(), body))
 
 
 @blp.route("/request-price", methods=["POST"])
@@ -95,6 +124,19 @@ def self_host_vs_api(body: dict[str, Any]) -> Response:
     return json_answer(self_host.self_host_or_api(database(), body, loaded_plan))
 
 
+@blp.route("/self-host-vs-api/charts/<name>", methods=["POST"])
+@blp.operation(
+    "draw_self_host_vs_api", "Draw at which volumes self-hosting is cheaper", ChartAnswer,
+    texts=MEDIA_TYPES, errors=CHART_ERRORS, body=SelfHostBody, examples=examples.SELF_HOST,
+    scope="read",
+)  # fmt: skip
+def self_host_chart(body: dict[str, Any], name: str) -> Response:
+    """`self_host_vs_api`: both bills of a month by volume. By `Accept`, likewise."""
+    return _chart(
+        OF_SELF_HOST, name, lambda: self_host.self_host_or_api(database(), body, loaded_plan)
+    )
+
+
 @blp.route("/training-cost", methods=["POST"])
 @blp.operation(
     "compute_training_cost", "What does training cost?", TrainingCostAnswer,
@@ -123,3 +165,10 @@ def ownership(body: dict[str, Any]) -> Response:
 def inference_aware_size(body: dict[str, Any]) -> Response:
     """A smaller model, trained for longer, of the same quality."""
     return json_answer(training.cheapest_size(body))
+
+
+def _chart(
+    makers: Mapping[str, Maker], name: str, ask: Callable[[], Mapping[str, Any]]
+) -> Response:
+    media_type = accepted()
+    return chart_answer(charts.one_of_economics(makers, name, ask), media_type)

@@ -161,7 +161,9 @@ def _not_found(error: NotFound) -> Response:
 
 
 def _no_chart(error: NoChart) -> Response:
-    return problem(HTTPStatus.NOT_FOUND, f"This plan has no chart {error.name!r}. {error.reason}")
+    return problem(
+        HTTPStatus.NOT_FOUND, f"There is no chart {error.name!r} of this. {error.reason}"
+    )
 
 
 def _not_acceptable(error: NotAcceptable) -> Response:

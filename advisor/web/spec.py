@@ -172,13 +172,13 @@ class Resource(Blueprint):
         The view gets the loaded query (unless it takes none) and the loaded body, in that order,
         before its path parameters by name. The API key needs the `scope`: unless given, `write`
         for an operation with a body or a version to change, else `read`. One with a body and no
-        version to change, or with `sent_again`, may be sent again under an `Idempotency-Key`.
-        `content`: media types of a body that the view reads itself; `texts`: of an answer that is
-        no JSON.
+        version to change, or with `sent_again`, may be sent again under an `Idempotency-Key`; not
+        one that also answers otherwise than in JSON, for only text is kept. `content`: media types
+        of a body that the view reads itself; `texts`: of an answer that is no JSON.
         """
         has_body = body is not None or bool(content)
         changes = has_body or IF_MATCH in parameters
-        posts = sent_again or (has_body and IF_MATCH not in parameters)
+        posts = sent_again or (has_body and IF_MATCH not in parameters and not texts)
         if posts:
             parameters = (*parameters, IDEMPOTENCY_KEY)
             headers = {**(headers or {}), **REPLAYED_HEADER}
