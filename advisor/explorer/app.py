@@ -11,7 +11,7 @@ from dash.exceptions import PreventUpdate
 from flask import Flask, request
 
 from advisor.core.errors import InvalidInput
-from advisor.explorer import economics_pages, plan_page, terminology_page
+from advisor.explorer import accuracy_page, economics_pages, plan_page, terminology_page
 from advisor.explorer.attributes import attributes
 from advisor.explorer.fields import Field
 from advisor.explorer.forms import form
@@ -27,6 +27,7 @@ PAGES = (
     economics_pages.BREAK_EVEN,
     economics_pages.SELF_HOST,
     terminology_page.PAGE,
+    accuracy_page.PAGE,
 )
 PAGE_SIZE = 200
 MOST_NAMES = 1000

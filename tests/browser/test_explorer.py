@@ -24,11 +24,12 @@ from playwright.sync_api import (
     expect,
 )
 
+from advisor.accuracy.predictions import predictions
 from advisor.service.keys import Keys
 from tests.browser.chromium import served
 from tests.web.fixtures import running_app
 
-PAGES = ("", "break-even", "self-host", "terminology")
+PAGES = ("", "break-even", "self-host", "terminology", "accuracy")
 CONFIG = {
     "model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192,
     "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8,
@@ -199,6 +200,18 @@ def test_break_even_follows_its_inputs(opened: Open):
         expect(page.locator(f"#picture-{picture} .main-svg").first).to_be_visible()
     page.get_by_label("Price of a call").fill("0.003")
     expect(sentence(page)).to_contain_text("It does not pay")
+
+
+def test_predictions_stand_beside_measurements_with_their_intervals(opened: Open):
+    page = opened("accuracy")
+    picture = page.locator("#picture-accuracy")
+    expect(picture.locator(".main-svg").first).to_be_visible()
+    expect(picture.locator("figcaption")).to_contain_text("lie within their interval")
+    rows = predictions()["predictions"]
+    expect(picture.locator(".errorbar")).to_have_count(len(rows))
+    expect(sentence(page)).to_contain_text(f"{len(rows)} public benchmarks")
+    picture.get_by_text("The figures as a table").click()
+    expect(picture.locator("tbody tr")).to_have_count(len(rows))
 
 
 def test_a_question_is_answered_by_keyboard_and_its_advice_shown(opened: Open):
