@@ -30,7 +30,7 @@ def page_of_names(
         raise BadCursor
     start = 0 if cursor is None else ordered.index(cursor) + 1
     page = ordered[start : start + limit]
-    return page, page[-1] if page[-1:] != ordered[-1:] else None
+    return page, page[-1] if page and page[-1] != ordered[-1] else None
 
 
 @dataclass(frozen=True)

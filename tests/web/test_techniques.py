@@ -54,6 +54,15 @@ def test_a_family_is_listed_by_itself_and_page_by_page(shared_client: FlaskClien
     assert error["nearest"] == "model"
 
 
+@pytest.mark.parametrize("path", ["techniques", "terminology/rules", "prices/apis"])
+def test_nothing_follows_the_last_of_a_list(shared_client: FlaskClient, path: str):
+    (last,) = shared_client.get(f"/v1/{path}?limit=200").get_json()["items"][-1:]
+    key = last.get("name", last.get("id"))
+    assert shared_client.get(f"/v1/{path}?cursor={key}").get_json() == {
+        "items": [], "next_cursor": None
+    }  # fmt: skip
+
+
 def test_one_technique_is_read_and_an_unknown_one_is_404_with_the_nearest(
     shared_client: FlaskClient,
 ):
