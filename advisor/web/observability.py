@@ -8,6 +8,8 @@ import re
 import sys
 import time
 import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -16,12 +18,13 @@ from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
     Counter,
-    Gauge,
     Histogram,
     generate_latest,
     multiprocess,
 )
 from prometheus_client import REGISTRY as PROCESS_REGISTRY
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from advisor.service import sweeps
 from advisor.service.database import Database
@@ -90,12 +93,25 @@ def _queue_text(database: Database) -> bytes:
     except DatabaseUnavailable:
         return b""
     registry = CollectorRegistry()
-    for name, doc, value in (
-        ("items", "Questions of sweeps that wait for an answer.", left),
-        ("age_seconds", "How long the oldest sweep has waited that nobody has begun.", waited_s),
-    ):
-        Gauge(f"advisor_sweep_queue_{name}", doc, registry=registry).set(value)
+    registry.register(_Queue(left, waited_s))
     return generate_latest(registry)
+
+
+@dataclass(frozen=True)
+class _Queue(Collector):
+    """Figures of the database, which the files of workers must not hold: they are no counters."""
+
+    left: int
+    waited_s: float
+
+    def collect(self) -> Iterator[Metric]:
+        """The two gauges."""
+        for name, doc, value in (
+            ("items", "Questions of sweeps that wait for an answer.", self.left),
+            ("age_seconds", "How long the oldest sweep has waited that nobody has begun.",
+             self.waited_s),
+        ):  # fmt: skip
+            yield GaugeMetricFamily(f"advisor_sweep_queue_{name}", doc, value)
 
 
 def _begin() -> None:

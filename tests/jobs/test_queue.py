@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import psycopg
@@ -75,7 +76,9 @@ class Chunks:
             async with app.open_async():
                 await what(app)
 
-        asyncio.run(run())
+        # In a thread of its own: where a browser has been driven, this one has a loop that runs.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(lambda: asyncio.run(run())).result()
 
 
 def test_a_job_is_there_once_the_transaction_commits(sessions, postgresql_url):
