@@ -54,7 +54,7 @@ def test_a_family_is_listed_by_itself_and_page_by_page(shared_client: FlaskClien
     assert error["nearest"] == "model"
 
 
-@pytest.mark.parametrize("path", ["techniques", "terminology/rules", "prices/apis"])
+@pytest.mark.parametrize("path", ["techniques", "terminology/rules"])
 def test_nothing_follows_the_last_of_a_list(shared_client: FlaskClient, path: str):
     (last,) = shared_client.get(f"/v1/{path}?limit=200").get_json()["items"][-1:]
     key = last.get("name", last.get("id"))
