@@ -27,9 +27,13 @@ ARGUMENTS = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A headless Chromium; where there is none the tests say so, and fail where CI is set."""
+    """A headless Chromium; where there is none the tests say so, and fail where CI is set.
+
+    It ends with the module: while it is driven a loop runs in this thread, and nothing else that
+    needs one can begin its own here.
+    """
     if CHROMIUM is None:
         reason = "no Chromium on the PATH; install it with: apt-get install -y chromium"
         if os.environ.get("CI"):

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import psycopg
@@ -76,9 +75,7 @@ class Chunks:
             async with app.open_async():
                 await what(app)
 
-        # In a thread of its own: where a browser has been driven, this one has a loop that runs.
-        with ThreadPoolExecutor(1) as thread:
-            thread.submit(lambda: asyncio.run(run())).result()
+        asyncio.run(run())
 
 
 def test_a_job_is_there_once_the_transaction_commits(sessions, postgresql_url):
@@ -152,33 +149,23 @@ def test_a_sweep_that_fails_is_tried_again_once_it_is_looked_after(sessions, pos
     assert jobs(postgresql_url) == [("one", "todo")]
 
 
-def test_jobs_of_workers_that_have_died_are_removed_and_made_again(sessions, postgresql_url):
+@pytest.mark.parametrize(("silent_s", "status"), [(61, "todo"), (30, "doing")])
+def test_jobs_of_workers_that_have_died_and_of_no_other_are_made_again(
+    sessions, postgresql_url, silent_s: int, status: str
+):
     with unit_of_work(sessions) as session:
         enqueue(session, "one")
     change(
         postgresql_url,
         "SET search_path TO advisor_jobs;"
-        "INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now() - interval '61 s');"
+        "INSERT INTO procrastinate_workers (last_heartbeat)"
+        f" VALUES (now() - interval '{silent_s} s');"
         "UPDATE procrastinate_jobs SET status = 'doing',"
         " worker_id = (SELECT id FROM procrastinate_workers)",
     )
     assert jobs(postgresql_url) == [("one", "doing")]
-    Chunks({"one": 1}).look_after(postgresql_url)
-    assert jobs(postgresql_url) == [("one", "todo")]
-
-
-def test_jobs_of_workers_that_live_stay_theirs(sessions, postgresql_url):
-    with unit_of_work(sessions) as session:
-        enqueue(session, "one")
-    change(
-        postgresql_url,
-        "SET search_path TO advisor_jobs;"
-        "INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now() - interval '30 s');"
-        "UPDATE procrastinate_jobs SET status = 'doing',"
-        " worker_id = (SELECT id FROM procrastinate_workers)",
-    )
-    Chunks({}).look_after(postgresql_url)
-    assert jobs(postgresql_url) == [("one", "doing")]
+    Chunks({"one": 1} if status == "todo" else {}).look_after(postgresql_url)
+    assert jobs(postgresql_url) == [("one", status)]
 
 
 def test_the_queue_goes_down_with_jobs_in_it_and_up_again(sessions, postgresql_url):
