@@ -10,6 +10,7 @@ from benchmarks import (
     simulation_time,
     sweep,
     sweep_formats,
+    sweep_memory,
     terminology_time,
 )
 
@@ -24,6 +25,7 @@ def main() -> None:
     many_profiles.main()
     sweep.main()
     sweep_formats.main()
+    sweep_memory.main()
 
 
 main()
