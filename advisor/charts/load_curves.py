@@ -166,11 +166,20 @@ def _at(one: Mapping[str, Any]) -> str:
 
 
 def _crossings(crossings: Sequence[Mapping[str, Any]]) -> Iterable[Line]:
-    kinds = {"e2e_p95_ms": "crossing", "slo": "crossing within the SLOs"}
     for one in crossings:
         load = one["request_rate_per_s"] or one["concurrency"]
         if one["reason"] is None and load is not None:
-            yield Line("x", float(load), f"{kinds[one['metric']]} {figure(load)}")
+            yield Line("x", float(load), f"{_crossing(one)} {figure(load)}")
+
+
+def _crossing(one: Mapping[str, Any]) -> str:
+    if one["metric"] == "e2e_p95_ms":
+        return "crossing"
+    if one["better_above"] is None:
+        return "none meets the SLOs above"
+    return (
+        "none meets the SLOs below" if one["better_below"] is None else "crossing within the SLOs"
+    )
 
 
 def _way(way: Mapping[str, Any], plan: Mapping[str, Any]) -> Series:
