@@ -9,10 +9,11 @@ from typing import Any
 
 from advisor.charts.chart import Axis, Chart, Line, Series
 
-CONFIGURATION: Any = {
+CONFIGURATION = {
     "displaylogo": False,
     "displayModeBar": False,
     "scrollZoom": False,
+    "responsive": True,
 }
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a6761d", "#56b4e9", "#7f7f7f", "#e69f00")
 """Okabe and Ito's colours, which people who see few colours tell apart; the two that are too
@@ -24,10 +25,17 @@ TEXT = "#595f69"
 GRID = "rgba(128,136,150,0.3)"
 LIMIT = "#b3261e"
 CLEAR = "rgba(0,0,0,0)"
+VEIL = "rgba(255,255,255,0.8)"
+"""Behind the labels of lines, to be read above curves; the page has its own when dark."""
 HEIGHT_PX = 400
 ROW_PX = 16
+LABEL_LETTERS, NAME_LETTERS, TITLE_LETTERS, BESIDE_NAMES_LETTERS = 20, 26, 28, 12
+"""After so many letters labels of lines, names, and titles of axes go on below, the last ones where
+names of places take up the width: on a phone they would be cut off."""
 NARROW_DECADES = 1.5
 """A logarithmic axis over less has labels between its powers of ten."""
+SIDE_SHARE = 0.06
+"""Of the stretch of the figures: what is left free on either side."""
 MOST_MARKERS = 8
 STACK_WIDTH = 0.5
 
@@ -36,7 +44,8 @@ def figure_of(chart: Chart) -> dict[str, Any]:
     """The figure, as the JSON that plotly takes. It says nothing of colours of the page behind."""
     traces = [trace for n, each in enumerate(chart.series) for trace in _traces(each, n, chart)]
     marks = list(_marks(chart))
-    rows = sum(line.axis == "x" for line in chart.lines)
+    rows = sum(_rows(line) for line in chart.lines)
+    letters = BESIDE_NAMES_LETTERS if chart.y.categories else TITLE_LETTERS
     layout = {
         "height": HEIGHT_PX,
         "margin": {"l": 56, "r": 16, "t": 16 + ROW_PX * rows, "b": 52},
@@ -47,18 +56,19 @@ def figure_of(chart: Chart) -> dict[str, Any]:
         "hovermode": "closest",
         "hoverlabel": {"align": "left", "namelength": -1},
         "showlegend": len(chart.series) > 1,
-        "legend": {"orientation": "h", "y": -0.22, "yanchor": "top", "x": 0},
-        "xaxis": _axis(chart.x, [v for s in chart.series for v in s.x]),
-        "yaxis": _axis(chart.y, [v for s in chart.series for v in s.y]),
+        "legend": {"orientation": "h", "y": _below(chart.x, letters), "yanchor": "top", "x": 0},
+        "xaxis": _axis(chart.x, [v for s in chart.series for v in s.x], letters) | _across(chart),
+        "yaxis": _axis(chart.y, [v for s in chart.series for v in s.y], TITLE_LETTERS),
         "shapes": [shape for shape, _ in marks],
         "annotations": [note for _, note in marks],
     }
-    return {"data": traces, "layout": layout}
+    return {"data": traces, "layout": layout, "config": CONFIGURATION}
 
 
-def _axis(axis: Axis, values: Sequence[float | None]) -> dict[str, Any]:
+def _axis(axis: Axis, values: Sequence[float | None], letters: int) -> dict[str, Any]:
+    title = {"text": _broken(axis.label, letters), "standoff": 8, "font": {"size": 13}}
     drawn: dict[str, Any] = {
-        "title": {"text": axis.label, "standoff": 8},
+        "title": title,
         "type": axis.scale,
         "gridcolor": GRID,
         "linecolor": GRID,
@@ -69,7 +79,7 @@ def _axis(axis: Axis, values: Sequence[float | None]) -> dict[str, Any]:
         "separatethousands": True,
     }
     if axis.scale == "log":
-        drawn |= {"dtick": "D2" if _decades(values) < NARROW_DECADES else 1}
+        drawn |= _between_powers(values) or {"dtick": 1}
     if axis.categories:
         drawn |= {
             "tickmode": "array",
@@ -79,16 +89,38 @@ def _axis(axis: Axis, values: Sequence[float | None]) -> dict[str, Any]:
     return drawn
 
 
-def _decades(values: Sequence[float | None]) -> float:
-    """Powers of ten between the least and the largest value."""
-    known = [v for v in values if v]
-    return math.log10(max(known) / min(known)) if known else 0.0
+def _below(axis: Axis, letters: int) -> float:
+    """Where the legend begins, below the title of the axis, as a share of the picture's height."""
+    return -0.22 - 0.07 * _broken(axis.label, letters).count("<br>")
+
+
+def _across(chart: Chart) -> dict[str, Any]:
+    """The stretch that figures and lines need: plotly would make it longer for labels of lines."""
+    values = [v for series in chart.series for v in series.x if v is not None]
+    if chart.x.categories or not values or any(s.kind == "bars" for s in chart.series):
+        return {}
+    values += [line.value for line in chart.lines if line.axis == "x"]
+    if chart.x.scale == "log":
+        values = [math.log10(v) for v in values]
+    room = (max(values) - min(values)) * SIDE_SHARE
+    return {"range": [min(values) - room, max(values) + room]} if room else {}
+
+
+def _between_powers(values: Sequence[float | None]) -> dict[str, Any]:
+    """Ticks also at 2 and 5 times the powers of ten, where there are few of these, written out:
+    plotly would write the digit alone."""
+    known = [math.log10(v) for v in values if v]
+    if not known or max(known) - min(known) >= NARROW_DECADES:
+        return {}
+    powers = range(math.floor(min(known)) - 1, math.ceil(max(known)) + 1)
+    ticks = [float(f"{digit}e{power}") for power in powers for digit in (1, 2, 5)]
+    return {"tickmode": "array", "tickvals": ticks, "ticktext": [f"{v:,.10g}" for v in ticks]}
 
 
 def _traces(series: Series, number: int, chart: Chart) -> list[dict[str, Any]]:
     colour = PALETTE[number % len(PALETTE)]
     common: dict[str, Any] = {
-        "name": escape(series.name, quote=False),
+        "name": _broken(series.name, NAME_LETTERS),
         "x": list(series.x),
         "y": list(series.y),
         "hovertext": [_broken(each, 60) for each in series.labels]
@@ -157,7 +189,12 @@ def _marks(chart: Chart) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     row = 0
     for line in sorted(chart.lines, key=lambda each: -each.value):
         yield _mark(line, chart, row)
-        row += line.axis == "x"
+        row += _rows(line)
+
+
+def _rows(line: Line) -> int:
+    """Rows above the chart that the label of a line takes."""
+    return _broken(line.label, LABEL_LETTERS).count("<br>") + 1 if line.axis == "x" else 0
 
 
 def _mark(line: Line, chart: Chart, row: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -176,6 +213,8 @@ def _mark(line: Line, chart: Chart, row: int) -> tuple[dict[str, Any], dict[str,
     note = {
         "text": escape(line.label, quote=False),
         "showarrow": False,
+        "bgcolor": VEIL,
+        "borderpad": 0,
         "font": {"color": LIMIT, "size": 12},
         f"{along}ref": along,
         f"{across}ref": "paper",
@@ -184,20 +223,22 @@ def _mark(line: Line, chart: Chart, row: int) -> tuple[dict[str, Any], dict[str,
     }
     if line.axis == "x":
         side = "right" if _is_far(line.value, chart) else "left"
-        note |= {"y": 1, "yanchor": "bottom", "xanchor": side, "yshift": ROW_PX * row}
+        note |= {"text": _broken(line.label, LABEL_LETTERS), "align": side, "xanchor": side,
+                 "y": 1, "yanchor": "bottom", "yshift": ROW_PX * row}  # fmt: skip
     else:
         note |= {"x": 1, "xanchor": "right", "yanchor": "bottom"}
     return shape, note
 
 
 def _is_far(value: float, chart: Chart) -> bool:
-    """Whether a value lies in the right half of the chart."""
+    """Whether a value lies so far right that its label has more room on its left, where the names
+    of the other axis stand below it."""
     places = [x for series in chart.series for x in series.x if x is not None]
     if chart.x.scale == "log":
         low, high, at = (math.log10(max(v, 1e-12)) for v in (min(places), max(places), value))
     else:
         low, high, at = min(places), max(places), value
-    return at > (low + high) / 2
+    return at > low + (high - low) / 3
 
 
 def _broken(text: str, width: int = 18) -> str:

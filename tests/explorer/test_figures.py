@@ -65,3 +65,34 @@ def test_series_are_told_apart_without_colours():
     assert len({(t["line"]["dash"], t["marker"]["symbol"]) for t in traces}) == 6
     bars = tuple(Series(str(n), "stack", (0.0,), (float(n),)) for n in range(6))
     assert len({t["marker"]["pattern"]["shape"] for t in drawn(bars)["data"]}) == 6
+
+
+def test_a_short_logarithmic_axis_has_whole_numbers_between_its_powers_of_ten():
+    narrow = drawn((Series("s", "line", (3.0, 40.0), (0.02, 0.3)),), "log")["layout"]
+    assert narrow["xaxis"]["tickvals"][3:9] == [1, 2, 5, 10, 20, 50]
+    assert narrow["xaxis"]["ticktext"][3:9] == ["1", "2", "5", "10", "20", "50"]
+    assert {"0.02", "0.05", "0.1", "0.2"} <= set(narrow["yaxis"]["ticktext"])
+    wide = drawn((Series("s", "line", (1.0, 1000.0), (1.0, 1000.0)),), "log")["layout"]
+    assert (wide["xaxis"]["dtick"], wide["xaxis"].get("tickvals")) == (1, None)
+
+
+def test_long_labels_go_on_below_and_have_the_room_they_need():
+    series = Series("2 replicas x TP2 on h100-sxm-80gb", "line", (1.0, 9.0), (1.0, 9.0))
+    lines = (Line("x", 4.0, "crossing within the SLOs 6.349"), Line("x", 2.0, "this load 4"))
+    figure = drawn((series,), lines=lines)
+    first, second = figure["layout"]["annotations"]
+    assert first["text"] == "crossing within the<br>SLOs 6.349"
+    assert (first["yshift"], second["yshift"]) == (0, 32)
+    assert figure["layout"]["margin"]["t"] == 16 + 3 * 16
+    assert max(map(len, figure["data"][-1]["name"].split("<br>"))) <= 26
+
+
+def test_an_axis_reaches_over_figures_and_lines_and_not_over_labels():
+    series = Series("s", "line", (1.0, 100.0), (1.0, 2.0))
+    lines = (Line("x", 1000.0, "a label that is much longer than the axis it stands above"),)
+    low, high = drawn((series,), "log", lines=lines)["layout"]["xaxis"]["range"]
+    assert (low, high) == (pytest.approx(0 - 0.06 * 3), pytest.approx(3 + 0.06 * 3))
+    low, high = drawn((series,), lines=lines)["layout"]["xaxis"]["range"]
+    assert (low, high) == (pytest.approx(1 - 0.06 * 999), pytest.approx(1000 + 0.06 * 999))
+    one = Series("s", "points", (1.0,), (1.0,))
+    assert "range" not in drawn((one,))["layout"]["xaxis"]
