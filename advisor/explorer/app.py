@@ -104,7 +104,8 @@ def _register(dash: Dash, services: Services) -> None:
     )(_safe(lambda path, _, search: _opened(services, path, search or "")))  # fmt: skip
     dash.callback(
         Output("answer", "children"), Output({"error": ALL}, "children"),
-        Output("sentence", "children"), Output("query", "data", allow_duplicate=True),
+        Output("below", "children"), Output("sentence", "children"),
+        Output("query", "data", allow_duplicate=True),
         Input({"field": ALL}, "value"), Input({"answer": ALL}, "value"),
         State("address", "pathname"), State("query", "data"), prevent_initial_call=True,
     )(_safe(lambda _, __, path, query: _changed(services, path, query)))  # fmt: skip
@@ -147,8 +148,10 @@ def _opened(services: Services, path: str, search: str) -> tuple[Any, Any, Any]:
         html.Div([html.H1(page.title), html.P(page.lead, className="lead")], className="head"),
         html.P(shown.sentence, id="sentence", role="status"),
         filled,
-        html.Div([html.Div(shown.parts, id="answer"), html.Div(id="pictures")]),
-    ]
+        html.Div([html.Div(shown.parts, id="answer"),
+                  *([] if page.picture is None else [html.Div(id="pictures")]),
+                  html.Div(shown.below, id="below")]),
+    ]  # fmt: skip
     return _header(page), content, query_of(values)
 
 
@@ -164,7 +167,7 @@ def _changed(services: Services, path: str, before: str) -> tuple[Any, ...]:
         raise PreventUpdate
     shown, errors = _answered(services, page, values)
     told = [errors.get(each["id"]["error"], "") for each in ctx.outputs_list[1]]
-    return shown.parts, told, shown.sentence, query
+    return shown.parts, told, shown.below, shown.sentence, query
 
 
 def _given(page: Page) -> Values:
@@ -189,7 +192,7 @@ def _given(page: Page) -> Values:
 def _pictured(services: Services, path: str, query: str) -> list[Any]:
     """The pictures of what an address asks; none where it cannot be answered."""
     page = _page_at(path)
-    if page is None:
+    if page is None or page.picture is None:
         raise PreventUpdate
     try:
         question = _question(services, page, values_of(page.groups, query))

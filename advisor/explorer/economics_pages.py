@@ -31,11 +31,8 @@ def ask_break_even(services: Services, question: Question) -> Shown:
         requests.append(("sensitivity", dict(question.body)))
     return Shown(
         _break_even_sentence(answer),
-        [
-            _break_even_figures(answer),
-            _left_out(answer),
-            _taken(services, question, requests),
-        ],
+        [_break_even_figures(answer), _left_out(answer)],
+        [_taken(services, question, requests)],
     )
 
 
@@ -100,11 +97,8 @@ def ask_self_host(services: Services, question: Question) -> Shown:
     answer = _self_host(services, question)
     return Shown(
         _self_host_sentence(answer),
-        [
-            _self_host_figures(answer),
-            _left_out(answer),
-            _taken(services, question, [("self-host-vs-api", dict(question.body))]),
-        ],
+        [_self_host_figures(answer), _left_out(answer)],
+        [_taken(services, question, [("self-host-vs-api", dict(question.body))])],
     )
 
 

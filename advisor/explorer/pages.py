@@ -38,20 +38,22 @@ class Question:
 
 @dataclass(frozen=True)
 class Shown:
-    """An answer: one sentence that says it, and the parts that show it."""
+    """An answer: one sentence that says it, the parts that show it, and those that stand below its
+    pictures."""
 
     sentence: str
     parts: list[Any] = field(default_factory=list)
+    below: list[Any] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Page:
     """One page. `ask` answers a question by the service's own functions, `picture` gives the charts
-    of the answer; both raise InvalidInput as the service does."""
+    of the answer, where it has any; both raise InvalidInput as the service does."""
 
     path: str
     title: str
     lead: str
     groups: tuple[Group, ...]
     ask: Callable[[Services, Question], Shown]
-    picture: Callable[[Services, Question], list[Chart]]
+    picture: Callable[[Services, Question], list[Chart]] | None = None

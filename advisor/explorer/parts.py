@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dash import dcc, html
+from dash import html
 
 from advisor.charts.chart import Cell, Chart
 from advisor.explorer.attributes import attributes
-from advisor.explorer.figures import CONFIGURATION, figure_of
+from advisor.explorer.figures import figure_of
 
 Children = list[Any]
 
@@ -66,13 +66,14 @@ def table(
 
 
 def picture(chart: Chart) -> html.Figure:
-    """A chart with its sentence, its table and buttons that save it."""
+    """A chart with its sentence, its table and buttons that save it. The page's script draws it as
+    it comes near what is seen."""
     return html.Figure(
         [
             html.H3(chart.title),
             html.Div(
-                dcc.Graph(figure=figure_of(chart), config=CONFIGURATION, responsive=True,
-                          className="graph"),
+                html.Div(className="graph",
+                         **attributes(data_figure=json.dumps(figure_of(chart)))),
                 role="img", **attributes(aria_label=chart.summary),
             ),
             html.Figcaption([html.P(chart.summary), *(html.P(n, className="hint")
@@ -93,7 +94,7 @@ def pictures(charts: Sequence[Chart]) -> Children:
     """A panel with charts, where there are any."""
     if not charts:
         return []
-    return [panel("Pictures", *(picture(each) for each in charts))]
+    return [panel("Pictures", html.Div([picture(each) for each in charts], className="pictures"))]
 
 
 def copyable(title: str, text: str, *, name: str, before: Iterable[Any] = (),

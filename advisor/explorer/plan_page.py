@@ -35,9 +35,8 @@ def ask(services: Services, question: Question) -> Shown:
         _verdict(answer) if best is None else _recommended(best),
         _why(answer),
         _alternatives(answer),
-        _taken(services, question),
     ]
-    return Shown(_sentence(answer), shown)
+    return Shown(_sentence(answer), shown, [_taken(services, question)])
 
 
 def picture(services: Services, question: Question) -> list[Chart]:

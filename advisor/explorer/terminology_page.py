@@ -37,9 +37,8 @@ def ask(services: Services, question: Question) -> Shown:
           for number, (before, after) in enumerate(
               zip(asked["findings"], check["findings"], strict=True))),
         *parts.messages("Warnings", check["warnings"], kind="warnings"),
-        _taken(services, question),
     ]  # fmt: skip
-    return Shown(_sentence(check["summary"]), shown)
+    return Shown(_sentence(check["summary"]), shown, [_taken(services, question)])
 
 
 def _answers(values: Values, findings: Sequence[Finding]) -> list[dict[str, Any]]:
@@ -134,5 +133,5 @@ def _word(sense: str) -> str:
 PAGE = Page(
     "terminology", "Terminology",
     "Which claims in a text do readers take in more than one way, and what would each way change?",
-    fields.TERMINOLOGY, ask, lambda *_: [],
+    fields.TERMINOLOGY, ask,
 )  # fmt: skip

@@ -37,6 +37,14 @@ CONFIG = {
     "tie_word_embeddings": True, "torch_dtype": "bfloat16",
 }  # fmt: skip
 Open = Callable[..., Page]
+CUT_OFF = """() => [...document.querySelectorAll(".js-plotly-plot")].flatMap((graph) => {
+  const { left, right } = graph.getBoundingClientRect();
+  return [...graph.querySelectorAll("svg text")].filter((text) => {
+    const box = text.getBoundingClientRect();
+    return box.width > 0 && (box.left < left - 1 || box.right > right + 1);
+  }).map((text) => text.textContent);
+})"""
+"""The texts of pictures that reach beyond them."""
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +94,12 @@ def opened(browser: Browser, address: str) -> Iterator[Open]:
     for context in contexts:
         context.close()
     assert faults == []
+
+
+def expect_drawn(picture: Locator) -> None:
+    """A picture is drawn as it comes near what is seen."""
+    picture.scroll_into_view_if_needed()
+    expect(picture.locator(".main-svg").first).to_be_visible()
 
 
 def sentence(page: Page) -> Locator:
@@ -168,7 +182,7 @@ def test_what_cannot_be_accepted_is_said_beside_its_field(opened: Open):
 def test_figures_can_be_taken_away(opened: Open, tmp_path: Path):
     page = opened()
     picture = page.locator("#picture-pareto")
-    expect(picture.locator(".main-svg").first).to_be_visible()
+    expect_drawn(picture)
     saved = {}
     for kind in ("CSV", "JSON", "SVG", "PNG"):
         with page.expect_download() as download:
@@ -183,6 +197,29 @@ def test_figures_can_be_taken_away(opened: Open, tmp_path: Path):
     assert saved["PNG"].read_bytes().startswith(b"\x89PNG")
 
 
+def test_what_draws_is_fetched_once_and_only_by_pages_with_pictures(opened: Open):
+    for path, wanted in (("", 1), ("terminology", 0)):
+        page = opened(path)
+        expect(page.locator("#answer .panel").first).to_be_visible()
+        if wanted:
+            expect_drawn(page.locator("#picture-pareto"))
+        page.wait_for_load_state("networkidle")
+        asked = page.evaluate("performance.getEntriesByType('resource').map((each) => each.name)")
+        assert sum("plotly.min.js" in name for name in asked) == wanted
+
+
+def test_pictures_and_tables_are_made_as_they_are_neared_or_printed(opened: Open):
+    page = opened(viewport={"width": 800, "height": 600})
+    last = page.locator("#picture-roofline")
+    expect(last).to_be_attached()
+    expect_drawn(page.locator("#picture-pareto"))
+    assert last.locator(".main-svg, tr").count() == 0
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    for picture in page.locator("figure").all():
+        expect(picture.locator(".main-svg").first).to_be_visible()
+        expect(picture.locator("tbody tr").first).to_be_attached()
+
+
 def test_a_plan_is_kept_and_taken_to_economics_and_terminology(opened: Open):
     page = opened()
     page.get_by_role("button", name="Keep this plan").click()
@@ -192,14 +229,14 @@ def test_a_plan_is_kept_and_taken_to_economics_and_terminology(opened: Open):
     page.get_by_role("button", name="Keep this plan").click()
     page.get_by_role("link", name="compare it with an API").click()
     expect(sentence(page)).to_contain_text("Self-hosting is")
-    expect(page.locator("#picture-self_host_vs_api .main-svg").first).to_be_visible()
+    expect_drawn(page.locator("#picture-self_host_vs_api"))
 
 
 def test_break_even_follows_its_inputs(opened: Open):
     page = opened("break-even")
     expect(sentence(page)).to_contain_text("after 1,461,125,799 calls, or 10.4 months")
     for picture in ("break_even", "break_even_over_time", "tornado"):
-        expect(page.locator(f"#picture-{picture} .main-svg").first).to_be_visible()
+        expect_drawn(page.locator(f"#picture-{picture}"))
     page.get_by_label("Price of a call").fill("0.003")
     expect(sentence(page)).to_contain_text("It does not pay")
 
@@ -207,7 +244,7 @@ def test_break_even_follows_its_inputs(opened: Open):
 def test_predictions_stand_beside_measurements_with_their_intervals(opened: Open):
     page = opened("accuracy")
     picture = page.locator("#picture-accuracy")
-    expect(picture.locator(".main-svg").first).to_be_visible()
+    expect_drawn(picture)
     expect(picture.locator("figcaption")).to_contain_text("lie within their interval")
     rows = predictions()["predictions"]
     expect(picture.locator(".errorbar")).to_have_count(len(rows))
@@ -237,7 +274,9 @@ def test_pages_are_accessible_light_and_dark_and_fit_a_phone(opened: Open, path:
     page = opened(path, viewport={"width": 320, "height": 640})
     expect(page.locator("#answer .panel").first).to_be_visible()
     if path != "terminology":
-        expect(page.locator("figure .main-svg").first).to_be_visible()
+        for picture in page.locator("figure").all():
+            expect_drawn(picture)
+        assert page.evaluate(CUT_OFF) == []
     assert page.evaluate("document.documentElement.scrollWidth") == 320
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)

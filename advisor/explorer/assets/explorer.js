@@ -26,6 +26,76 @@
     }
   };
 
+  // What draws the pictures is large. It is fetched while the first words are computed, and run while
+  // the first pictures are.
+  const DRAWN = "pictures.children";
+  const PICTURELESS = "/terminology";
+  const added = (tag, attributes) => {
+    const made = Object.assign(document.createElement(tag), attributes);
+    document.head.append(made);
+    return made;
+  };
+  let plotly;
+  const fetchPlotly = () => {
+    if (plotly || window.location.pathname.endsWith(PICTURELESS)) return;
+    if (document.querySelector("link[rel=preload]")) return;
+    added("link", { rel: "preload", as: "script", href: window._dashPlotlyJSURL });
+  };
+  const runPlotly = () => {
+    plotly ??= new Promise((done, failed) => {
+      const script = added("script", { src: window._dashPlotlyJSURL });
+      script.addEventListener("load", () => done(window.Plotly));
+      script.addEventListener("error", failed);
+    });
+    return plotly;
+  };
+  const drawn = new WeakMap(); // what each place shows
+  const draw = async (place) => {
+    const { figure } = place.dataset;
+    if (!place.isConnected || drawn.get(place) === figure) return;
+    drawn.set(place, figure);
+    const { data, layout, config } = JSON.parse(figure);
+    try {
+      await (await runPlotly()).react(place, data, layout, config);
+    } catch {
+      tell("The pictures cannot be drawn. Their figures are in the tables below them.");
+    }
+  };
+  // One after the other, so that each is seen before the next is begun.
+  let turn = Promise.resolve();
+  const drawInTurn = (place) => {
+    turn = turn.then(() => draw(place)).then(() => new Promise((next) => { setTimeout(next); }));
+  };
+  // Pictures are drawn as they come within half a window's height of what is seen, the nearest first.
+  // Tables that are folded away are made as they are unfolded, others at once.
+  const make = (place) => (place.dataset.figure ? drawInTurn(place) : fill(place));
+  const away = ({ boundingClientRect: { top, bottom } }) => (
+    Math.max(top - window.innerHeight, -bottom, 0)
+  );
+  const nearby = new IntersectionObserver((entries) => {
+    const near = entries.filter(({ isIntersecting }) => isIntersecting);
+    near.sort((one, other) => away(one) - away(other)).forEach(({ target }) => {
+      nearby.unobserve(target);
+      make(target);
+    });
+  }, { rootMargin: "50% 0px" });
+  const soon = (place) => {
+    nearby.unobserve(place);
+    if (place.matches("[data-figure], details:not([open]) *")) nearby.observe(place);
+    else fill(place);
+  };
+  const MADE = "[data-figure], [data-table]";
+  const forget = (node) => {
+    node.querySelectorAll?.(MADE).forEach((place) => {
+      nearby.unobserve(place);
+      if (drawn.has(place)) window.Plotly?.purge(place);
+    });
+  };
+  window.addEventListener("beforeprint", () => {
+    document.querySelectorAll("[data-table]").forEach(fill);
+    document.querySelectorAll("[data-figure]").forEach(draw);
+  });
+
   // Dash asks through this for every change of a page. What it makes of an error it would only
   // write on the console: it is told here, and to Dash that nothing changes.
   const nothingNew = () => new Response(null, { status: 204 });
@@ -33,7 +103,10 @@
     const asks = String(resource?.url ?? resource).includes("_dash-update-component");
     if (!asks) return plainFetch(resource, options);
     try {
-      const response = await plainFetch(resource, withKey(options));
+      const asked = plainFetch(resource, withKey(options));
+      if (JSON.parse(options.body).output === DRAWN) runPlotly().catch(() => {});
+      else fetchPlotly();
+      const response = await asked;
       tell(response.ok ? "" : await problemOf(response));
       return response.ok ? response : nothingNew();
     } catch {
@@ -120,10 +193,11 @@
     label.removeAttribute("aria-selected");
   };
   const repairs = [
-    ["[data-table]", fill], ["[data-text]", offer], ["label[role=option]:has(input)", mend],
+    [MADE, soon], ["[data-text]", offer], ["label[role=option]:has(input)", mend],
   ];
   new MutationObserver((changes) => {
-    changes.forEach(({ type, target, addedNodes }) => {
+    changes.forEach(({ type, target, addedNodes, removedNodes }) => {
+      removedNodes.forEach(forget);
       const nodes = type === "attributes" ? [target] : addedNodes;
       nodes.forEach((node) => repairs.forEach(([selector, repair]) => {
         if (node.matches?.(selector)) repair(node);
@@ -131,7 +205,7 @@
       }));
     });
   }).observe(document, {
-    subtree: true, childList: true, attributeFilter: ["data-table", "role", "aria-selected"],
+    subtree: true, childList: true, attributeFilter: ["data-table", "data-figure", "role", "aria-selected"],
   });
 
   const tableOf = (figure) => {
@@ -144,12 +218,13 @@
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
 
-  const image = (button, filename, format) => {
-    const graph = button.closest("figure").querySelector(".js-plotly-plot");
-    const layout = { ...graph.layout, paper_bgcolor: "#ffffff", autosize: false, ...PICTURE };
+  const image = async (button, filename, format) => {
+    const place = button.closest("figure").querySelector("[data-figure]");
+    const figure = JSON.parse(place.dataset.figure);
+    const layout = { ...figure.layout, paper_bgcolor: "#ffffff", autosize: false, ...PICTURE };
     const scale = format === "png" ? 2 : 1;
-    return window.Plotly.downloadImage(
-      { data: graph.data, layout }, { filename, format, scale, ...PICTURE },
+    return (await runPlotly()).downloadImage(
+      { data: figure.data, layout }, { filename, format, scale, ...PICTURE },
     );
   };
 
