@@ -101,15 +101,15 @@ def _across(chart: Chart) -> dict[str, Any]:
         return {}
     values += [line.value for line in chart.lines if line.axis == "x"]
     if chart.x.scale == "log":
-        values = [math.log10(v) for v in values]
-    room = (max(values) - min(values)) * SIDE_SHARE
+        values = [math.log10(v) for v in values if v > 0]
+    room = (max(values) - min(values)) * SIDE_SHARE if values else 0.0
     return {"range": [min(values) - room, max(values) + room]} if room else {}
 
 
 def _between_powers(values: Sequence[float | None]) -> dict[str, Any]:
     """Ticks also at 2 and 5 times the powers of ten, where there are few of these, written out:
     plotly would write the digit alone."""
-    known = [math.log10(v) for v in values if v]
+    known = [math.log10(v) for v in values if v and v > 0]
     if not known or max(known) - min(known) >= NARROW_DECADES:
         return {}
     powers = range(math.floor(min(known)) - 1, math.ceil(max(known)) + 1)

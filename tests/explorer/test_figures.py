@@ -94,5 +94,7 @@ def test_an_axis_reaches_over_figures_and_lines_and_not_over_labels():
     assert (low, high) == (pytest.approx(0 - 0.06 * 3), pytest.approx(3 + 0.06 * 3))
     low, high = drawn((series,), lines=lines)["layout"]["xaxis"]["range"]
     assert (low, high) == (pytest.approx(1 - 0.06 * 999), pytest.approx(1000 + 0.06 * 999))
+    idle = Series("s", "line", (0.0, 1.0, 100.0), (0.0, 1.0, 2.0))
+    assert drawn((idle,), "log")["layout"]["xaxis"]["range"] == pytest.approx([-0.12, 2.12])
     one = Series("s", "points", (1.0,), (1.0,))
     assert "range" not in drawn((one,))["layout"]["xaxis"]

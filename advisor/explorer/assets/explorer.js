@@ -88,7 +88,7 @@
   const forget = (node) => {
     node.querySelectorAll?.(MADE).forEach((place) => {
       nearby.unobserve(place);
-      if (drawn.has(place)) window.Plotly?.purge(place);
+      if (drawn.delete(place)) window.Plotly?.purge(place);
     });
   };
   window.addEventListener("beforeprint", () => {
