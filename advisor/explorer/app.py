@@ -181,8 +181,12 @@ def _given(page: Page) -> Values:
             found[field.name] = [str(one) for one in value] if isinstance(value, list) else []
         else:
             found[field.name] = "" if value is None else str(value)
-    # Another text asks other questions.
-    another = ctx.triggered_id in ({"field": "text"}, {"field": "format"})
+    # Another text asks other questions. Controls that have only just been shown report themselves,
+    # all at once.
+    another = len(ctx.triggered) == 1 and ctx.triggered_id in (
+        {"field": "text"},
+        {"field": "format"},
+    )
     for each in answers:
         if each.get("value") and not another:
             found[f"answer-{each['id']['answer']}"] = str(each["value"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from html import escape
-from typing import Any
+from typing import Any, Literal
 
 from advisor.charts.chart import Axis, Chart, Line, Series
 
@@ -56,13 +56,19 @@ def figure_of(chart: Chart) -> dict[str, Any]:
         "hovermode": "closest",
         "hoverlabel": {"align": "left", "namelength": -1},
         "showlegend": len(chart.series) > 1,
-        "legend": {"orientation": "h", "y": _below(chart.x, letters), "yanchor": "top", "x": 0},
-        "xaxis": _axis(chart.x, [v for s in chart.series for v in s.x], letters) | _across(chart),
-        "yaxis": _axis(chart.y, [v for s in chart.series for v in s.y], TITLE_LETTERS),
+        "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0},
+        "xaxis": _axis(chart.x, _reached(chart, "x"), letters) | _across(chart),
+        "yaxis": _axis(chart.y, _reached(chart, "y"), TITLE_LETTERS),
         "shapes": [shape for shape, _ in marks],
         "annotations": [note for _, note in marks],
     }
     return {"data": traces, "layout": layout, "config": CONFIGURATION}
+
+
+def _reached(chart: Chart, letter: Literal["x", "y"]) -> list[float | None]:
+    """The figures and lines that an axis reaches over."""
+    figures = [v for s in chart.series for v in (s.x if letter == "x" else s.y)]
+    return [*figures, *(line.value for line in chart.lines if line.axis == letter)]
 
 
 def _axis(axis: Axis, values: Sequence[float | None], letters: int) -> dict[str, Any]:
@@ -87,11 +93,6 @@ def _axis(axis: Axis, values: Sequence[float | None], letters: int) -> dict[str,
             "ticktext": [_broken(each) for each in axis.categories],
         }
     return drawn
-
-
-def _below(axis: Axis, letters: int) -> float:
-    """Where the legend begins, below the title of the axis, as a share of the picture's height."""
-    return -0.22 - 0.07 * _broken(axis.label, letters).count("<br>")
 
 
 def _across(chart: Chart) -> dict[str, Any]:
@@ -233,11 +234,10 @@ def _mark(line: Line, chart: Chart, row: int) -> tuple[dict[str, Any], dict[str,
 def _is_far(value: float, chart: Chart) -> bool:
     """Whether a value lies so far right that its label has more room on its left, where the names
     of the other axis stand below it."""
-    places = [x for series in chart.series for x in series.x if x is not None]
+    places = [v for v in _reached(chart, "x") if v is not None]
     if chart.x.scale == "log":
-        low, high, at = (math.log10(max(v, 1e-12)) for v in (min(places), max(places), value))
-    else:
-        low, high, at = min(places), max(places), value
+        places, value = [math.log10(v) for v in places if v > 0], math.log10(value)
+    low, high, at = min(places), max(places), value
     return at > low + (high - low) / 3
 
 

@@ -21,6 +21,7 @@ from playwright.sync_api import (
     Locator,
     Page,
     Request,
+    Route,
     expect,
 )
 
@@ -151,6 +152,39 @@ def test_an_address_shows_again_what_was_seen(opened: Open):
     expect(second.get_by_label("Input, p95 [tokens]")).to_have_value("3000")
     assert json.loads(second.get_by_label("or its config.json").input_value()) == CONFIG
     assert command(second, "plan_request") == command(first, "plan_request")
+
+
+def test_an_answer_that_a_later_question_has_overtaken_is_not_shown(opened: Open):
+    page = opened()
+    expect(sentence(page)).to_contain_text("USD an hour")
+
+    held: list[Route] = []
+
+    def late(route: Route) -> None:
+        if '"value":"30"' in (route.request.post_data or ""):
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/_dash-update-component*", late)
+    rate = page.get_by_label("Rate [requests/s]")
+    for last in ("20", "4"):
+        rate.fill("30")
+        page.wait_for_timeout(400)  # a text is taken 200 ms after the last key
+        rate.fill(last)
+        page.wait_for_timeout(800)
+        held.pop().continue_()
+        page.wait_for_load_state("networkidle")
+        page.wait_for_timeout(500)
+        assert f'"request_rate_per_s": {last},' in command(page, "plan_request")
+
+
+def test_a_link_to_an_answered_question_keeps_its_answer(opened: Open):
+    text = "Decode+is+memory-bound+and+it+is+not+slow."
+    page = opened(f"terminology?text={text}&format=plain&answer-0=capacity")
+    page.wait_for_load_state("networkidle")
+    page.wait_for_timeout(500)
+    expect(page.get_by_role("radio", name="Capacity If")).to_be_checked()
 
 
 def test_keys_pressed_while_answers_arrive_are_kept_in_their_order(opened: Open):

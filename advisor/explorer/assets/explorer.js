@@ -29,7 +29,8 @@
   // What draws the pictures is large. It is fetched while the first words are computed, and run while
   // the first pictures are.
   const DRAWN = "pictures.children";
-  const PICTURELESS = "/terminology";
+  const PICTURELESS = /\/terminology\/*$/;
+  const PRELOADED_MS = 2000;
   const added = (tag, attributes) => {
     const made = Object.assign(document.createElement(tag), attributes);
     document.head.append(made);
@@ -37,28 +38,37 @@
   };
   let plotly;
   const fetchPlotly = () => {
-    if (plotly || window.location.pathname.endsWith(PICTURELESS)) return;
+    if (plotly || PICTURELESS.test(window.location.pathname)) return;
     if (document.querySelector("link[rel=preload]")) return;
     added("link", { rel: "preload", as: "script", href: window._dashPlotlyJSURL });
+    // Browsers complain of what was fetched ahead and is not run soon.
+    setTimeout(() => runPlotly().catch(() => {}), PRELOADED_MS);
   };
   const runPlotly = () => {
     plotly ??= new Promise((done, failed) => {
       const script = added("script", { src: window._dashPlotlyJSURL });
       script.addEventListener("load", () => done(window.Plotly));
-      script.addEventListener("error", failed);
+      script.addEventListener("error", (event) => {
+        plotly = undefined; // to be tried again
+        script.remove();
+        failed(event);
+      });
     });
     return plotly;
   };
   const drawn = new WeakMap(); // what each place shows
+  const UNDRAWN = "The pictures cannot be drawn. Their figures are in the tables below them.";
   const draw = async (place) => {
     const { figure } = place.dataset;
     if (!place.isConnected || drawn.get(place) === figure) return;
     drawn.set(place, figure);
-    const { data, layout, config } = JSON.parse(figure);
     try {
-      await (await runPlotly()).react(place, data, layout, config);
+      const { data, layout, config } = JSON.parse(figure);
+      const { react } = await runPlotly();
+      if (place.isConnected) await react(place, data, layout, config);
     } catch {
-      tell("The pictures cannot be drawn. Their figures are in the tables below them.");
+      drawn.delete(place);
+      tell(UNDRAWN);
     }
   };
   // One after the other, so that each is seen before the next is begun.
@@ -99,14 +109,19 @@
   // Dash asks through this for every change of a page. What it makes of an error it would only
   // write on the console: it is told here, and to Dash that nothing changes.
   const nothingNew = () => new Response(null, { status: 204 });
+  // An answer that a later question has overtaken would show what was asked before.
+  const latest = new Map(); // the last question for each place
   window.fetch = async (resource, options) => {
     const asks = String(resource?.url ?? resource).includes("_dash-update-component");
     if (!asks) return plainFetch(resource, options);
     try {
+      const { output } = JSON.parse(options.body);
       const asked = plainFetch(resource, withKey(options));
-      if (JSON.parse(options.body).output === DRAWN) runPlotly().catch(() => {});
+      latest.set(output, asked);
+      if (output === DRAWN) runPlotly().catch(() => {});
       else fetchPlotly();
       const response = await asked;
+      if (latest.get(output) !== asked) return nothingNew();
       tell(response.ok ? "" : await problemOf(response));
       return response.ok ? response : nothingNew();
     } catch {
@@ -281,8 +296,10 @@
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button");
-    if (button?.dataset.export) exporters[button.dataset.export](button, button.dataset.name);
-    else if (button?.classList.contains("keep")) keep(button);
+    if (button?.dataset.export) {
+      Promise.resolve(exporters[button.dataset.export](button, button.dataset.name))
+        .catch(() => tell(UNDRAWN));
+    } else if (button?.classList.contains("keep")) keep(button);
   });
   // The form has no button to send it: Enter would load the page anew.
   document.addEventListener("submit", (event) => event.preventDefault());
