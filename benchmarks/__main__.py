@@ -1,4 +1,5 @@
-"""`python -m benchmarks` prints every benchmark."""
+"""`python -m benchmarks` prints the benchmarks of functions. Those of a service under load, of the
+explorer and of workers are run by name: `load`, `explorer_paint`, `sweep_workers`."""
 
 from __future__ import annotations
 

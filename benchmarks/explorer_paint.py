@@ -21,9 +21,7 @@ from threading import Thread
 from typing import Any
 from urllib.request import Request, urlopen
 
-from advisor.service import catalogue
-from advisor.service.database import Database
-from advisor.store.migrate import upgrade
+from benchmarks.surroundings import catalogued
 from tests.browser.chromium import ARGUMENTS, CHROMIUM
 from tests.servers import running
 
@@ -39,11 +37,7 @@ def main() -> None:
     if CHROMIUM is None:
         raise SystemExit("Chromium is not installed: `apt-get install chromium`.")
     with tempfile.TemporaryDirectory() as folder:
-        url = f"sqlite:///{Path(folder) / 'advisor.sqlite3'}"
-        upgrade(url)
-        database = Database(url)
-        catalogue.load(database)
-        database.close()
+        url = catalogued(f"sqlite:///{Path(folder) / 'advisor.sqlite3'}")
         with (
             running(url, Path(folder) / "service", {"ADVISOR_WORKERS": "1"}) as service,
             _watched(service.url) as (address, told),

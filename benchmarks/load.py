@@ -16,11 +16,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from advisor.service import catalogue
-from advisor.service.database import Database
-from advisor.store.migrate import upgrade
 from benchmarks.echo import ANSWER
 from benchmarks.request_cost import ASK
+from benchmarks.surroundings import catalogued
 from tests.servers import running
 
 ROUNDS = 12
@@ -76,11 +74,7 @@ def main() -> None:
 def _compare(case: Case, folder: Path) -> None:
     script = folder / "request.lua"
     script.write_text("" if case.body is None else _POST.format(body=_quoted(case.body)))
-    url = f"sqlite:///{folder / 'advisor.sqlite3'}"
-    upgrade(url)
-    database = Database(url)
-    catalogue.load(database)
-    database.close()
+    url = catalogued(f"sqlite:///{folder / 'advisor.sqlite3'}")
     with running(url, folder / "service", {"ADVISOR_WORKERS": "2"}) as service:
         sample = folder / "answer.json"
         sample.write_text(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import resource
 import time
 from collections.abc import Iterator
 
 from advisor.sweeps.formats import FORMATS, Row
 from advisor.sweeps.rows import COLUMNS
+from benchmarks.surroundings import alone, peak_mib
 
 CHUNK_ROWS = 200
 COUNTS = (10_000, 1_000_000)
@@ -27,25 +26,22 @@ def chunks(count: int) -> Iterator[list[Row]]:
 
 
 def _measure(form: str, count: int) -> tuple[float, float, float]:
-    """Seconds, and bytes of the file and of the process at most [MB]."""
+    """Seconds, the bytes of the file [MB], and the most memory of the process [MiB]."""
     begin = time.perf_counter()
     size = sum(map(len, FORMATS[form](chunks(count), COLUMNS)))
     spent = time.perf_counter() - begin
-    most_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return spent, size / 1e6, most_kb / 1e3
+    return spent, size / 1e6, peak_mib()
 
 
 def main() -> None:
     """Print them for each format and number of rows, each in a process of its own."""
     print(f"Writing rows of {len(COLUMNS)} columns, {CHUNK_ROWS} at a time")
-    processes = multiprocessing.get_context("spawn")
     for form in FORMATS:
         for count in COUNTS:
-            with processes.Pool(1) as pool:
-                spent, file_mb, most_mb = pool.apply(_measure, (form, count))
+            spent, file_mb, most_mib = alone(_measure, form, count)
             print(
                 f"  {form:8}{count:10,} rows: {count / spent:8,.0f} a second, {file_mb:6.1f} MB, "
-                f"the process {most_mb:5.0f} MB at most"
+                f"the process {most_mib:5.0f} MiB at most"
             )
 
 

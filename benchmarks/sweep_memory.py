@@ -6,22 +6,20 @@ two hours. Everything else is as in a worker: questions, chunks, their storing a
 
 from __future__ import annotations
 
-import multiprocessing
 import time
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
 from advisor.schemas.sweeps import loaded_sweep
-from advisor.service import catalogue, sweep_work, sweeps
+from advisor.service import sweep_work, sweeps
 from advisor.service.database import Database
-from advisor.store.migrate import upgrade
 from advisor.sweeps.answers import answer
 from advisor.sweeps.formats import FORMATS
 from advisor.sweeps.rows import COLUMNS, Row
-from benchmarks.sweep_workers import grid, peak_mib
+from benchmarks.surroundings import alone, catalogued, peak_mib
+from benchmarks.sweep_workers import grid
 from tests.postgres import postgresql_server
 
 COUNTS = (10_000, 1_000_000)
@@ -36,22 +34,14 @@ def main() -> None:
             "PostgreSQL": server.url.format(database="postgres"),
         }
         for name, url in databases.items():
-            upgrade(url)
-            catalogue.load(database := Database(url))
-            database.close()
+            catalogued(url)
             for count in COUNTS:
-                sweep_id, answering, a_second = _alone(_answered, url, count)
-                reading = _alone(_read, url, sweep_id, count)
+                sweep_id, answering, a_second = alone(_answered, url, count)
+                reading = alone(_read, url, sweep_id, count)
                 print(
                     f"  {name:11}{count:10,} questions: who takes and answers them {answering:.0f}"
                     f" ({a_second:,.0f} a second), who reads all of them {reading:.0f}"
                 )
-
-
-def _alone(call: Callable[..., Any], *arguments: Any) -> Any:
-    """What a call gives in a process of its own."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(call, arguments)
 
 
 def _answered(url: str, count: int) -> tuple[str, float, float]:

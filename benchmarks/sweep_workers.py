@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -13,7 +12,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 from advisor.catalog.loader import hardware_profile, model_profile
@@ -21,15 +19,17 @@ from advisor.core.plans import plan
 from advisor.core.workload import PlanRequest
 from advisor.jobs.queue import enqueue
 from advisor.schemas.sweeps import loaded_sweep
-from advisor.service import catalogue, sweeps
+from advisor.service import sweeps
 from advisor.service.database import Database
-from advisor.store.migrate import upgrade
+from benchmarks.surroundings import catalogued, peak_mib
 from tests.postgres import postgresql_server
 from tests.servers import free_port, wait_until
 
 ALONE = 500
 """Questions that the planner answers by itself in each pause of the worker."""
-PAUSE_EVERY_S = 20
+FEWEST = 5_000
+"""Questions of a sweep that lasts for a pause or more."""
+PAUSE_EVERY_S = 10
 """A machine may be half as fast a minute later: what is compared is measured in turns."""
 
 
@@ -62,7 +62,10 @@ def main() -> None:
     """Print questions a second, the speed-up, and memory."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--questions", type=int, default=20_000)
-    body = grid(parser.parse_args().questions)
+    questions = parser.parse_args().questions
+    if questions < FEWEST:
+        parser.error(f"--questions: {FEWEST:,} at least")
+    body = grid(questions)
     total = loaded_sweep(body)["questions"].total
     print(f"A sweep of {total:,} questions on PostgreSQL")
     bare = Bare(body)
@@ -83,8 +86,7 @@ class Bare:
         self._models = {name: model_profile(name) for name in body["grid"]["models"]}
         self._devices = {name: hardware_profile(name) for name in body["grid"]["hardware"]}
         self._questions = loaded_sweep(body)["questions"]
-        self._answered, self.spent_s = 0, 0.0
-        self.answer()  # what is read and imported at first is counted for nobody
+        self._answer()  # what is read and imported at first is counted for nobody
         self._answered, self.spent_s = 0, 0.0
 
     @property
@@ -94,14 +96,18 @@ class Bare:
 
     def answer(self) -> None:
         """`ALONE` questions from all over the sweep."""
-        total = self._questions.total
         begin = time.perf_counter()
-        for item in range(self._answered % 7, total, max(1, total // ALONE)):
+        self._answered += self._answer()
+        self.spent_s += time.perf_counter() - begin
+
+    def _answer(self) -> int:
+        total = self._questions.total
+        items = range(0, total, max(1, total // ALONE))
+        for item in items:
             ask = {**self._questions.ask(item), "max_candidates": 50}
             named = [self._devices[name] for name in ask["hardware"]]
             _ = plan(PlanRequest.from_mapping(ask, self._models[ask["model"]], named)).recommended
-            self._answered += 1
-        self.spent_s += time.perf_counter() - begin
+        return len(items)
 
 
 def _swept(
@@ -111,10 +117,8 @@ def _swept(
     not counted, and the most memory that each has taken [MiB]."""
     with postgresql_server() as server, ExitStack() as stack:
         url = server.url.format(database="postgres")
-        upgrade(url)
-        database = Database(url)
+        database = Database(catalogued(url))
         stack.callback(database.close)
-        catalogue.load(database)
         workers = [stack.enter_context(_worker(url)) for _ in range(number)]
         sweep, _ = sweeps.create(database, loaded_sweep(body), most_items=total, enqueue=enqueue)
         while not _is_done(database, sweep.id, PAUSE_EVERY_S):
@@ -166,13 +170,6 @@ def _worker(url: str) -> Iterator[subprocess.Popen[bytes]]:
 def _listens(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def peak_mib(process: int | str = "self") -> float:
-    """The most memory that a process has taken [MiB]."""
-    status = Path(f"/proc/{process}/status").read_text()
-    (peak_kib,) = re.findall(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
-    return int(peak_kib) / 1024
 
 
 if __name__ == "__main__":

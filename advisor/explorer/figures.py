@@ -65,13 +65,18 @@ def figure_of(chart: Chart) -> dict[str, Any]:
     return {"data": traces, "layout": layout, "config": CONFIGURATION}
 
 
-def _reached(chart: Chart, letter: Literal["x", "y"]) -> list[float | None]:
+def _reached(chart: Chart, letter: Literal["x", "y"]) -> list[float]:
     """The figures and lines that an axis reaches over."""
-    figures = [v for s in chart.series for v in (s.x if letter == "x" else s.y)]
+    figures = [v for s in chart.series for v in (s.x if letter == "x" else s.y) if v is not None]
     return [*figures, *(line.value for line in chart.lines if line.axis == letter)]
 
 
-def _axis(axis: Axis, values: Sequence[float | None], letters: int) -> dict[str, Any]:
+def _along(axis: Axis, values: Sequence[float]) -> list[float]:
+    """Where values lie along an axis; those that are not positive have no place on a logarithm."""
+    return [math.log10(v) for v in values if v > 0] if axis.scale == "log" else list(values)
+
+
+def _axis(axis: Axis, values: Sequence[float], letters: int) -> dict[str, Any]:
     title = {"text": _broken(axis.label, letters), "standoff": 8, "font": {"size": 13}}
     drawn: dict[str, Any] = {
         "title": title,
@@ -85,7 +90,7 @@ def _axis(axis: Axis, values: Sequence[float | None], letters: int) -> dict[str,
         "separatethousands": True,
     }
     if axis.scale == "log":
-        drawn |= _between_powers(values) or {"dtick": 1}
+        drawn |= _between_powers(_along(axis, values)) or {"dtick": 1}
     if axis.categories:
         drawn |= {
             "tickmode": "array",
@@ -97,23 +102,19 @@ def _axis(axis: Axis, values: Sequence[float | None], letters: int) -> dict[str,
 
 def _across(chart: Chart) -> dict[str, Any]:
     """The stretch that figures and lines need: plotly would make it longer for labels of lines."""
-    values = [v for series in chart.series for v in series.x if v is not None]
-    if chart.x.categories or not values or any(s.kind == "bars" for s in chart.series):
+    places = _along(chart.x, _reached(chart, "x"))
+    if chart.x.categories or not places or any(s.kind == "bars" for s in chart.series):
         return {}
-    values += [line.value for line in chart.lines if line.axis == "x"]
-    if chart.x.scale == "log":
-        values = [math.log10(v) for v in values if v > 0]
-    room = (max(values) - min(values)) * SIDE_SHARE if values else 0.0
-    return {"range": [min(values) - room, max(values) + room]} if room else {}
+    room = (max(places) - min(places)) * SIDE_SHARE
+    return {"range": [min(places) - room, max(places) + room]} if room else {}
 
 
-def _between_powers(values: Sequence[float | None]) -> dict[str, Any]:
-    """Ticks also at 2 and 5 times the powers of ten, where there are few of these, written out:
+def _between_powers(decades: Sequence[float]) -> dict[str, Any]:
+    """Ticks also at 2 and 5 times the powers of ten, where figures span few of these, written out:
     plotly would write the digit alone."""
-    known = [math.log10(v) for v in values if v and v > 0]
-    if not known or max(known) - min(known) >= NARROW_DECADES:
+    if not decades or max(decades) - min(decades) >= NARROW_DECADES:
         return {}
-    powers = range(math.floor(min(known)) - 1, math.ceil(max(known)) + 1)
+    powers = range(math.floor(min(decades)) - 1, math.ceil(max(decades)) + 1)
     ticks = [float(f"{digit}e{power}") for power in powers for digit in (1, 2, 5)]
     return {"tickmode": "array", "tickvals": ticks, "ticktext": [f"{v:,.10g}" for v in ticks]}
 
@@ -234,11 +235,9 @@ def _mark(line: Line, chart: Chart, row: int) -> tuple[dict[str, Any], dict[str,
 def _is_far(value: float, chart: Chart) -> bool:
     """Whether a value lies so far right that its label has more room on its left, where the names
     of the other axis stand below it."""
-    places = [v for v in _reached(chart, "x") if v is not None]
-    if chart.x.scale == "log":
-        places, value = [math.log10(v) for v in places if v > 0], math.log10(value)
-    low, high, at = min(places), max(places), value
-    return at > low + (high - low) / 3
+    places = _along(chart.x, _reached(chart, "x"))
+    (at,) = _along(chart.x, [value])
+    return at > min(places) + (max(places) - min(places)) / 3
 
 
 def _broken(text: str, width: int = 18) -> str:

@@ -170,11 +170,14 @@ def test_the_ways_are_those_of_the_answer_and_the_recommended_one_stands_out():
     assert chosen.name.startswith(f"{best['replicas']} replica")
     assert f"TP{best['tensor_parallel']} " in chosen.name
     known = [one for one in asked["figures"]["crossing_loads"] if one["reason"] is None]
-    ends = {one["request_rate_per_s"] for one in known if one["better_above"] is None}
-    crossings = {one["request_rate_per_s"] for one in known} - ends
-    by_label = {line.label.rpartition(" ")[0]: line.value for line in made.lines}
-    assert by_label["crossing"] in crossings
-    assert {by_label["none meets the SLOs above"]} == ends
+    crossings = {one["request_rate_per_s"]: one["better_above"] is None for one in known}
+    drawn = {
+        line.value: line.label.startswith("none meets the SLOs above")
+        for line in made.lines
+        if line.axis == "x" and not line.label.startswith("this load")
+    }
+    assert drawn == crossings
+    assert set(drawn.values()) == {False, True}
 
 
 @pytest.mark.parametrize("case", [name for name in CASES if name != "nothing fits"])

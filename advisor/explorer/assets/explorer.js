@@ -1,7 +1,7 @@
 "use strict";
 
 // What the pages do by themselves: keep their state in the address, send the API key along, say what
-// went wrong, save figures, copy texts, and keep a plan.
+// went wrong, draw pictures and save them, copy texts, and keep a plan.
 (() => {
   const LONGEST_QUERY = 3900; // The service refuses addresses past 4096 characters.
   const COPIED_MS = 2000;
